@@ -1,0 +1,60 @@
+"""Turns meson's testlog.json into result rows.
+
+A program that reports its tests in TAP (Check does with CK_TAP_LOG_FILE_NAME=-) gives one row a
+test function; another program is one row. A program that failed without a failing TAP line (a
+crash, a leak found at exit, a timeout) gives a FAIL row of its own.
+
+usage: meson_results.py LAYER TESTLOG_JSON MESON_OUTPUT
+"""
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests",
+                                "lib"))
+from results import add_row  # noqa: E402
+
+# "ok 3 - tests/unit/x/test_y.c:core:test_name: Passed"
+TAP = re.compile(r"^(not ok|ok) \d+ - (\S*?):?(?:([^:\n]*):)?([^:\n]*): (.*)$", re.M)
+GOOD = ("OK", "EXPECTEDFAIL")
+
+
+def last_words(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if "ERROR: " in line or "runtime error:" in line or "Assertion" in line:
+            return line
+    return lines[-1] if lines else ""
+
+
+def program_rows(layer, entry):
+    """Rows of one test program; returns True if one of them is a failure."""
+    name, output, failed = entry["name"], entry.get("stdout", ""), False
+    tests = TAP.findall(output)
+    for verdict, _, _, test, message in tests:
+        failed |= verdict == "not ok"
+        add_row(layer, "%s:%s" % (name, test), "PASS" if verdict == "ok" else "FAIL", 0,
+                "" if verdict == "ok" else message)
+    if entry["result"] == "SKIP":
+        add_row(layer, name, "SKIP", entry["duration"], last_words(output))
+    elif entry["result"] not in GOOD and not failed:
+        words = last_words(entry.get("stderr", "")) or last_words(output)
+        add_row(layer, name, "FAIL", entry["duration"], "%s: %s" % (entry["result"], words))
+    elif not tests:
+        add_row(layer, name, "PASS", entry["duration"])
+
+
+def main(layer, log_path, meson_output):
+    if not os.path.exists(log_path):
+        with open(meson_output, errors="replace") as lines:
+            text = lines.read()
+        print(text[-2000:], file=sys.stderr)
+        sys.exit("meson left no %s" % log_path)
+    with open(log_path) as lines:
+        for line in lines:
+            program_rows(layer, json.loads(line))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
