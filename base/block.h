@@ -1,0 +1,49 @@
+/* Reference-counted bytes shared between a connection, the journal, the log's tail and answers.
+ *
+ * A frame is read into one block; batches inside it are slices. The last one to let go frees it, on
+ * whichever thread that is. The bytes may be changed only while the block has a single owner.
+ */
+#ifndef OTTLA_BASE_BLOCK_H
+#define OTTLA_BASE_BLOCK_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/view.h"
+
+struct block {
+    atomic_uint references;
+    size_t capacity;
+    uint8_t bytes[];
+};
+
+/* Part of a block. It does not hold a reference by itself; who keeps one calls block_ref. */
+struct slice {
+    struct block *block;
+    const uint8_t *data;
+    size_t length;
+};
+
+/* A new block with one reference and uninitialised bytes. */
+struct block *block_new(size_t capacity);
+
+/* A new block holding a copy of the bytes. */
+struct block *block_copy(struct view view);
+
+/* One more reference; returns the block. */
+struct block *block_ref(struct block *block);
+
+/* One reference less; frees the block with the last one. Null is allowed. */
+void block_unref(struct block *block);
+
+/* A slice over a whole block, sharing the caller's reference. */
+struct slice slice_of(struct block *block, size_t from, size_t length);
+
+/* The slice's bytes. */
+static inline struct view slice_view(struct slice slice)
+{
+    return (struct view){slice.data, slice.length};
+}
+
+#endif
