@@ -1,0 +1,54 @@
+/* A group's checkpoint: up to which Raft index its partition logs are synced, and how far each log
+ * reaches. A small JSON file, replaced atomically.
+ *
+ * It is written after the sync that it vouches for, and before journal_mark tells the journal that
+ * the entries are not needed. Reading one that is missing, broken or of a newer version is not an
+ * error of the data: the caller scans the logs instead. */
+#ifndef OTTLA_STORAGE_CHECKPOINT_H
+#define OTTLA_STORAGE_CHECKPOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/uuid.h"
+
+enum { CHECKPOINT_VERSION = 1 };
+
+struct checkpoint_partition {
+    struct uuid topic_id;
+    int32_t partition;
+    int64_t next_offset; /* the log is synced up to here */
+    int64_t log_start;   /* first offset that may be read */
+};
+
+struct checkpoint {
+    uint64_t group;
+    uint64_t index; /* every entry up to and with it is in the partition logs, on the disk */
+    uint64_t term;  /* of that entry */
+    struct checkpoint_partition *partitions;
+    size_t partition_count;
+};
+
+/* Replaces <groups_directory>/<group>/checkpoint, making the directory when needed, synced with
+ * its directory before it returns. Blocks: run it as a job of the log writer. */
+MUST_USE enum status checkpoint_write(const char *groups_directory,
+    const struct checkpoint *checkpoint);
+
+/* Reads a group's checkpoint; checkpoint_free it afterwards. STATUS_NOT_FOUND when there is none,
+ * STATUS_CORRUPT when it is broken or names another group, STATUS_UNSUPPORTED when its version is
+ * newer. */
+MUST_USE enum status checkpoint_read(const char *groups_directory, uint64_t group,
+    struct checkpoint *checkpoint);
+
+/* The entry of a partition, or null. */
+const struct checkpoint_partition *checkpoint_find(const struct checkpoint *checkpoint,
+    struct uuid topic_id, int32_t partition);
+
+/* Removes the group's directory. STATUS_OK when there is none. */
+MUST_USE enum status checkpoint_remove(const char *groups_directory, uint64_t group);
+
+/* Releases the partitions and zeroes the structure. */
+void checkpoint_free(struct checkpoint *checkpoint);
+
+#endif
