@@ -175,7 +175,7 @@ static void count_record(struct batch_header *header, int32_t offset_delta, int6
 {
     assert(offset_delta > header->last_offset_delta || header->record_count == 0);
     assert(offset_delta >= 0);
-    if (header->record_count == 0) {
+    if (header->record_count == 0 && !batch_has(header, BATCH_DELETE_HORIZON)) {
         header->base_timestamp = timestamp_ms;
     }
     if (timestamp_ms > header->max_timestamp) {

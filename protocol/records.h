@@ -167,7 +167,8 @@ MUST_USE enum status record_next_header(struct view *headers, struct record_head
 /* Makes a batch, for internal topics, compaction and tests. */
 struct batch_builder {
     struct batch_header header;   /* offset, epoch, producer and attributes are the caller's to set;
-                                     times, delta and count are kept by batch_builder_add */
+                                     times, delta and count are kept by batch_builder_add.
+                                     With BATCH_DELETE_HORIZON base_timestamp too is the caller's */
     struct buffer records;
 };
 
