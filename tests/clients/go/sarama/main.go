@@ -317,11 +317,8 @@ func idempotent(args []string) {
 	scenario.Same("idempotent", values(read(topic, 0, 10000)), want)
 }
 
-// admin: the calls of case H4 beyond producing and consuming.
-func admin(args []string) {
-	topic := create(args[0], 2)
-	a, err := sarama.NewClusterAdmin(addresses(), config())
-	scenario.Must(err)
+// describeConfigs: ListTopics asks for the topics' configs too.
+func describeConfigs(a sarama.ClusterAdmin, topic string) {
 	topics, err := a.ListTopics()
 	scenario.Must(err)
 	scenario.Check(topics[topic].NumPartitions == 2, "ListTopics: %+v", topics[topic])
@@ -329,6 +326,16 @@ func admin(args []string) {
 		ConfigNames: []string{"retention.ms", "cleanup.policy"}})
 	scenario.Must(err)
 	scenario.Check(len(entries) == 2, "DescribeConfig: %+v", entries)
+}
+
+// admin: the calls of case H4 beyond producing and consuming.
+func admin(args []string) {
+	topic := create(args[0], 2)
+	a, err := sarama.NewClusterAdmin(addresses(), config())
+	scenario.Must(err)
+	if config().Version.IsAtLeast(sarama.V1_1_0_0) { // DescribeConfigs v0 is gone since Kafka 4
+		describeConfigs(a, topic)
+	}
 	scenario.Must(a.CreatePartitions(topic, 3, nil, false))
 	described, err := a.DescribeTopics([]string{topic})
 	scenario.Must(err)
