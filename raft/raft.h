@@ -75,15 +75,16 @@ MUST_USE enum status raft_members_decode(struct view payload, struct raft_member
 /* ---- Messages ------------------------------------------------------------------------------ */
 
 enum raft_message_kind {
-    RAFT_PRE_VOTE = 1,    /* term = the term that would be asked for; index, log_term = last entry */
+    RAFT_PRE_VOTE = 1,    /* term = the one that would be asked for; index, log_term = last entry */
     RAFT_PRE_VOTE_REPLY,  /* accepted; term = the asked term if accepted, else the answerer's */
     RAFT_VOTE,            /* index, log_term = last entry; transfer: sent by order of the leader */
     RAFT_VOTE_REPLY,      /* accepted */
-    RAFT_APPEND,          /* index, log_term = entry before entries[0]; commit; entries (0 or more) */
+    RAFT_APPEND,          /* index, log_term = entry before the first; commit; entries or none */
     RAFT_APPEND_REPLY,    /* accepted: index = durable and equal up to here. Not accepted: index =
                            * the refused one, hint_index, log_term = nearest entry that may match */
     RAFT_HEARTBEAT,       /* commit, round; sleep: index, log_term = the last entry, go to rest */
-    RAFT_HEARTBEAT_REPLY, /* index = equal up to here (durable or not), round, sleep = at rest */
+    RAFT_HEARTBEAT_REPLY, /* index = equal up to here, hint_index = and durable up to here, round,
+                           * sleep = at rest */
     RAFT_TIMEOUT_NOW,     /* leader transfer: start an election at once (§3.10) */
 };
 
@@ -121,7 +122,7 @@ enum raft_event_kind {
     RAFT_EVENT_READ,           /* read: is this still the leader, and what is committed? (§6.4) */
     RAFT_EVENT_CAMPAIGN,       /* start an election (with pre-vote) without waiting for the timer */
     RAFT_EVENT_SNAPSHOT_DONE,  /* snapshot: the peer has (index, term); index 0 = it failed */
-    RAFT_EVENT_RESTORED,       /* restored: this node's state was brought to (index, term) durably */
+    RAFT_EVENT_RESTORED,       /* snapshot: this node's state is durable up to (index, term) */
     RAFT_EVENT_PEER_LOST,      /* node: the link to it broke or went silent */
     RAFT_EVENT_WITHDRAW,       /* storage offline or damaged: resign, neither campaign nor vote */
     RAFT_EVENT_REJOIN,         /* undo WITHDRAW */
@@ -200,7 +201,7 @@ enum raft_action_kind {
     RAFT_ACTION_READ_READY,      /* read: leadership confirmed; serve when applied up to index */
     RAFT_ACTION_READ_FAILED,     /* read: leadership was lost first */
     RAFT_ACTION_TRANSFER_FAILED, /* node: it did not take over in time; proposals work again */
-    RAFT_ACTION_SLEEP,           /* the group is at rest: it needs no ticks */
+    RAFT_ACTION_SLEEP,           /* the group needs no more ticks: see raft_needs_ticks() */
     RAFT_ACTION_WAKE,            /* the group needs ticks again */
 };
 
@@ -259,17 +260,20 @@ void raft_actions_free(struct raft_actions *actions);
 
 /* ---- Life ---------------------------------------------------------------------------------- */
 
-/* Bounds and times, shared by many groups; must outlive them and stay unchanged. */
+/* Bounds and times, shared by many groups; must outlive them and stay unchanged. An entry counts
+ * as its payload and sizeof(struct raft_entry) bytes. */
 struct raft_limits {
     uint32_t election_ticks;    /* a timeout is drawn from [election_ticks, 2 * election_ticks) */
     uint32_t heartbeat_ticks;   /* well below election_ticks */
     uint32_t hibernate_ticks;   /* idle ticks before a leader puts its group to rest; 0 = never */
     uint32_t message_entries;   /* most entries in one APPEND */
-    uint32_t message_bytes;     /* most payload bytes in one APPEND, except for its first entry */
+    uint32_t message_bytes;     /* most bytes in one APPEND, except for its first entry */
     uint32_t inflight_entries;  /* most entries sent to a peer and not yet answered */
-    uint32_t inflight_bytes;    /* most payload bytes likewise, except for one message */
+    uint32_t inflight_bytes;    /* most bytes likewise, except for one message */
     uint32_t uncommitted_bytes; /* PROPOSE gives RAFT_FULL above; one proposal always fits */
     uint32_t reads;             /* READ gives RAFT_FULL above */
+    bool eager_commit;          /* tell idle peers at once what is committed, not with the next
+                                 * heartbeat: one message more per commit, for the metadata log */
 };
 
 /* Sensible values for ticks of about 100 ms. */

@@ -1,0 +1,110 @@
+/* Rest: a group in which nothing happens and everybody has everything stops ticking.
+ *
+ * After hibernate_ticks idle ticks the leader's heartbeats call to rest. A follower that has all
+ * entries, durable and committed, stops its timer and says so; when all have, the leader stops too.
+ * Anything else than such a heartbeat wakes a node. While a group rests, the caller vouches for the
+ * leader's life: it feeds PEER_LOST for a broker whose link breaks to every group that knows it.
+ */
+#include "raft/state.h"
+
+void raft_wake(struct raft *raft)
+{
+    raft->idle = 0;
+    raft->rest_round = 0;
+    for (uint32_t i = 0; i < raft->peer_count; i++) {
+        raft->peers[i].asleep = false;
+    }
+    if (!raft->asleep) {
+        return;
+    }
+    raft->asleep = false;
+    raft->elapsed = 0;
+    if (raft->role == RAFT_LEADER) {
+        /* Silence meant rest, not absence: the quorum check begins anew. */
+        for (uint32_t i = 0; i < raft->peer_count; i++) {
+            raft->peers[i].active = true;
+        }
+        raft_send_heartbeats(raft);
+    }
+}
+
+static bool is_complete(const struct raft *raft)
+{
+    uint64_t last = raft_window_last(&raft->window);
+    if (raft->commit < last || raft->durable < last || raft->read_count > 0 ||
+        raft->transfer_to != RAFT_NO_NODE || raft->active.index > raft->commit) {
+        return false;
+    }
+    for (uint32_t i = 0; i < raft->peer_count; i++) {
+        if (raft->peers[i].state != RAFT_PEER_REPLICATE || raft->peers[i].match < last) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void raft_rest_tick(struct raft *raft)
+{
+    assert(raft->role == RAFT_LEADER && !raft->asleep);
+    if (raft->limits->hibernate_ticks == 0 || ++raft->idle < raft->limits->hibernate_ticks) {
+        return;
+    }
+    if (!is_complete(raft)) {
+        raft_wake(raft);
+    } else if (raft->rest_round == 0) {
+        raft->rest_round = raft->round + 1;
+    }
+}
+
+void raft_call_to_rest(const struct raft *raft, struct raft_message *heartbeat)
+{
+    if (raft->rest_round == 0) {
+        return;
+    }
+    heartbeat->sleep = true;
+    heartbeat->index = raft_window_last(&raft->window);
+    heartbeat->log_term = raft_window_last_term(&raft->window);
+}
+
+bool raft_rest_if_complete(struct raft *raft, const struct raft_message *heartbeat)
+{
+    uint64_t last = raft_window_last(&raft->window);
+    if (!heartbeat->sleep || heartbeat->index != last ||
+        heartbeat->log_term != raft_window_last_term(&raft->window) || raft->commit < last ||
+        raft->matched < last || raft->durable < last || raft->saved_term < raft->term) {
+        return false;
+    }
+    raft->asleep = true;
+    return true;
+}
+
+void raft_rest_answered(struct raft *raft, struct raft_peer *peer,
+                        const struct raft_message *reply)
+{
+    if (raft->rest_round == 0 || !reply->sleep || reply->round < raft->rest_round ||
+        reply->index != raft_window_last(&raft->window)) {
+        return;
+    }
+    peer->asleep = true;
+    for (uint32_t i = 0; i < raft->peer_count; i++) {
+        if (!raft->peers[i].asleep) {
+            return;
+        }
+    }
+    raft->asleep = true;
+}
+
+void raft_peer_lost(struct raft *raft, int32_t node)
+{
+    struct raft_peer *peer = raft_find_peer(raft, node);
+    if (raft->role == RAFT_LEADER && peer != NULL) {
+        if (peer->state == RAFT_PEER_REPLICATE) {
+            peer->state = RAFT_PEER_PROBE;
+            peer->next = peer->match + 1;
+            peer->probing = true; /* until its next answer */
+        }
+        raft_wake(raft);
+    } else if (raft->leader == node) {
+        raft_wake(raft);
+    }
+}

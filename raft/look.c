@@ -1,0 +1,103 @@
+/* What a group shows to its caller; nothing here changes it. */
+#include "raft/state.h"
+
+int32_t raft_id(const struct raft *raft)
+{
+    return raft->id;
+}
+
+enum raft_role raft_role(const struct raft *raft)
+{
+    return (enum raft_role)raft->role;
+}
+
+uint64_t raft_term(const struct raft *raft)
+{
+    return raft->term;
+}
+
+int32_t raft_leader(const struct raft *raft)
+{
+    return raft->leader;
+}
+
+int32_t raft_voted_for(const struct raft *raft)
+{
+    return raft->voted_for;
+}
+
+uint64_t raft_commit_index(const struct raft *raft)
+{
+    return raft->commit;
+}
+
+uint64_t raft_last_index(const struct raft *raft)
+{
+    return raft_window_last(&raft->window);
+}
+
+uint64_t raft_last_term(const struct raft *raft)
+{
+    return raft_window_last_term(&raft->window);
+}
+
+uint64_t raft_start_index(const struct raft *raft)
+{
+    return raft->window.start_index;
+}
+
+uint64_t raft_start_term(const struct raft *raft)
+{
+    return raft->window.start_term;
+}
+
+uint64_t raft_durable_index(const struct raft *raft)
+{
+    return raft->durable;
+}
+
+const struct raft_entry *raft_entry_at(const struct raft *raft, uint64_t index)
+{
+    return raft_window_at(&raft->window, index);
+}
+
+const struct raft_member *raft_members(const struct raft *raft, size_t *count)
+{
+    *count = raft->active.count;
+    return raft->active.members;
+}
+
+uint64_t raft_members_index(const struct raft *raft)
+{
+    return raft->active.index;
+}
+
+bool raft_needs_ticks(const struct raft *raft)
+{
+    return raft->started && !raft->asleep &&
+           !(raft->role == RAFT_LEADER && raft->peer_count == 0);
+}
+
+size_t raft_memory_bytes(const struct raft *raft)
+{
+    return sizeof *raft + raft->window.capacity * sizeof *raft->window.slots +
+           (raft->active.count + raft->base.count) * sizeof *raft->active.members +
+           raft->peer_count * sizeof *raft->peers + raft->read_capacity * sizeof *raft->reads;
+}
+
+bool raft_peer_info(const struct raft *raft, int32_t node, struct raft_peer_info *info)
+{
+    const struct raft_peer *peer = raft_find_peer(raft, node);
+    if (raft->role != RAFT_LEADER || peer == NULL) {
+        return false;
+    }
+    *info = (struct raft_peer_info){
+        .id = peer->id,
+        .flags = peer->flags,
+        .state = (enum raft_peer_state)peer->state,
+        .recently_active = peer->active,
+        .match_index = peer->match,
+        .next_index = peer->next,
+    };
+    return true;
+}
