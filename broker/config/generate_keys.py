@@ -128,6 +128,11 @@ def source(keys):
     print("};")
 
 
+def is_unlisted(key):
+    """Kafka lists the replication throttles only once somebody has set them."""
+    return key["internal"] == "internal" or key["scope"] == "broker-quota"
+
+
 def row(key):
     kind, low, high, or_value, choices, text = key["check"]
     fields = {
@@ -140,7 +145,7 @@ def row(key):
         "update": "CONFIG_UPDATE_" + UPDATES.get(key["update"], "ALWAYS"),
         "check": "CONFIG_CHECK_" + kind,
         "importance": IMPORTANCE[key["importance"]],
-        "internal": "true" if key["internal"] == "internal" else "false",
+        "internal": "true" if is_unlisted(key) else "false",
         "required": "true" if key["default"] == "(required)" else "false",
         "low": f"(double){low}" if low != -2**63 else "(double)INT64_MIN",
         "high": f"(double){high}",

@@ -50,7 +50,7 @@ enum config_update {
 enum config_check {
     CONFIG_CHECK_NONE,
     CONFIG_CHECK_RANGE,            /* low..high, or the one value `or_value` when `has_or` */
-    CONFIG_CHECK_CHOICES,          /* one of the choices; for a list, each element, none twice */
+    CONFIG_CHECK_CHOICES,          /* one of the choices; for a list, each element */
     CONFIG_CHECK_CHOICES_ANY_CASE, /* the same, upper and lower case alike */
     CONFIG_CHECK_NOT_EMPTY,        /* a text of at least one character */
     CONFIG_CHECK_THROTTLED         /* "*", or a list of partition:broker */

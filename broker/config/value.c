@@ -45,8 +45,9 @@ bool config_number_parse(struct view text, int64_t *number)
     return true;
 }
 
-static bool parse_real(struct view text, double *real)
+bool config_real_parse(struct view text, double *real)
 {
+    assert(real != NULL);
     char copy[LONGEST_NUMBER];
     if (text.length == 0 || text.length >= sizeof copy || text.data[0] <= ' ') {
         return false;
@@ -107,6 +108,29 @@ enum status config_list_split(struct view text, struct arena *arena, struct view
     return STATUS_OK;
 }
 
+static bool contains(const struct view *items, uint32_t count, struct view item)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (view_equal(items[i], item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Kafka drops what a list of choices names twice (KIP-1161). */
+static void drop_repeated(struct config_value *value)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < value->item_count; i++) {
+        if (!contains(value->items, kept, value->items[i])) {
+            value->items[kept++] = value->items[i];
+        }
+    }
+    assert(kept <= value->item_count);
+    value->item_count = kept;
+}
+
 /* Lists are shown without the blanks around their commas. */
 static enum status join_items(struct arena *arena, struct config_value *value)
 {
@@ -163,9 +187,12 @@ static enum status parse_type(const struct config_key_info *info, struct arena *
                    ? STATUS_OK
                    : STATUS_INVALID;
     case CONFIG_TYPE_DOUBLE:
-        return parse_real(value->text, &value->real) ? STATUS_OK : STATUS_INVALID;
+        return config_real_parse(value->text, &value->real) ? STATUS_OK : STATUS_INVALID;
     case CONFIG_TYPE_LIST:
         status = config_list_split(value->text, arena, &value->items, &value->item_count);
+        if (status == STATUS_OK && info->choices != NULL) {
+            drop_repeated(value);
+        }
         return status == STATUS_OK ? join_items(arena, value) : status;
     default:
         return STATUS_OK;
@@ -193,7 +220,6 @@ static bool is_choice(const struct config_key_info *info, struct view text)
     return false;
 }
 
-/* Every item of a list is a choice, and none stands there twice. */
 static bool are_choices(const struct config_key_info *info, const struct config_value *value)
 {
     if (info->type != CONFIG_TYPE_LIST) {
@@ -202,11 +228,6 @@ static bool are_choices(const struct config_key_info *info, const struct config_
     for (uint32_t i = 0; i < value->item_count; i++) {
         if (!is_choice(info, value->items[i])) {
             return false;
-        }
-        for (uint32_t j = 0; j < i; j++) {
-            if (view_equal(value->items[i], value->items[j])) {
-                return false;
-            }
         }
     }
     return true;

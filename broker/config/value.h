@@ -32,6 +32,9 @@ MUST_USE enum status config_value_parse(enum config_key key, struct view text, s
 /* Reads a whole number with an optional sign; false when it is none or does not fit. */
 bool config_number_parse(struct view text, int64_t *number);
 
+/* Reads a finite decimal number; false when it is none. */
+bool config_real_parse(struct view text, double *real);
+
 /* The text without blanks (space and below) on both sides. */
 struct view config_trim(struct view text);
 

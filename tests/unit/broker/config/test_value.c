@@ -62,6 +62,21 @@ START_TEST(numbers_and_their_limits)
 }
 END_TEST
 
+/* Keys without a range of their own are still bound by their type. */
+START_TEST(numbers_that_their_type_cannot_hold)
+{
+    bad(CONFIG_OFFSET_METADATA_MAX_BYTES, "2147483648",
+        "Invalid value 2147483648 for configuration offset.metadata.max.bytes: must be a whole "
+        "number of 32 bits");
+    bad(CONFIG_SASL_LOGIN_REFRESH_BUFFER_SECONDS, "-32769",
+        "Invalid value -32769 for configuration sasl.login.refresh.buffer.seconds: must be a whole "
+        "number of 16 bits");
+    bad(CONFIG_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND, "1e999",
+        "Invalid value 1e999 for configuration log.cleaner.io.max.bytes.per.second: must be a "
+        "number");
+}
+END_TEST
+
 START_TEST(one_value_outside_a_range)
 {
     ck_assert_int_eq(good(TOPIC_CONFIG_COMPRESSION_GZIP_LEVEL, "-1").number, -1);
@@ -112,8 +127,11 @@ START_TEST(choices)
     bad(TOPIC_CONFIG_CLEANUP_POLICY, "compress",
         "Invalid value compress for configuration cleanup.policy: must be a list separated by "
         "commas, one of compact, delete");
-    bad(TOPIC_CONFIG_CLEANUP_POLICY, "delete,delete",
-        "Invalid value delete,delete for configuration cleanup.policy: must be a list separated by "
+    ck_assert(view_is(good(TOPIC_CONFIG_CLEANUP_POLICY, "delete,compact,delete").text,
+                      "delete,compact"));
+    ck_assert(view_is(good(TOPIC_CONFIG_CLEANUP_POLICY, "").text, ""));
+    bad(TOPIC_CONFIG_CLEANUP_POLICY, "delete,,compact",
+        "Invalid value delete,,compact for configuration cleanup.policy: must be a list separated by "
         "commas, one of compact, delete");
     bad(TOPIC_CONFIG_COMPRESSION_TYPE, "GZIP",
         "Invalid value GZIP for configuration compression.type: must be a text, one of "
@@ -171,6 +189,7 @@ int main(void)
     TCase *tests = tcase_create("value");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, numbers_and_their_limits);
+    tcase_add_test(tests, numbers_that_their_type_cannot_hold);
     tcase_add_test(tests, one_value_outside_a_range);
     tcase_add_test(tests, booleans_in_any_case);
     tcase_add_test(tests, reals);

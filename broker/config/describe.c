@@ -1,0 +1,250 @@
+/* DescribeConfigs. Owns nothing: reads the key table, the configuration and a topic's overrides.
+ *
+ * Happy path: one result for each resource, one row for each key of its scope that the client asked
+ * for. What Kafka does that is not obvious, seen in its answers: an empty list of keys means all; the
+ * message of a good result is empty, not null; synonyms are those of the first broker key only, so a
+ * retention.ms that comes from log.retention.hours shows none. */
+#include "broker/config/describe.h"
+
+#include <assert.h>
+
+#include "broker/config/topic_name.h"
+#include "broker/config/value.h"
+#include "messages/errors.h"
+
+/* The generated names, shorter. */
+#define RESOURCE describe_configs_request_describe_configs_resource
+#define RESULT describe_configs_response_describe_configs_result
+#define ROW describe_configs_response_describe_configs_resource_result
+#define SYNONYM describe_configs_response_describe_configs_synonym
+
+enum { MOST_SYNONYMS = 8 };
+
+struct describer {
+    const struct config *config;
+    const struct describe_configs_request *request;
+    const struct RESOURCE *resource;
+    const struct topic_override *overrides;
+    uint32_t override_count;
+    struct arena *arena;
+};
+
+static bool is_wanted(const struct describer *from, const struct config_key_info *info)
+{
+    if (info->internal) {
+        return false;
+    }
+    const struct RESOURCE *resource = from->resource;
+    for (int32_t i = 0; i < resource->configuration_keys_count; i++) {
+        if (view_is(resource->configuration_keys[i], info->name)) {
+            return true;
+        }
+    }
+    return resource->configuration_keys_count <= 0;
+}
+
+static bool is_sensitive(const struct config_key_info *info)
+{
+    return info->type == CONFIG_TYPE_PASSWORD;
+}
+
+static void add_synonym(struct ROW *row, const struct config_key_info *info, struct view value,
+                        enum config_source source)
+{
+    assert(row->synonyms_count < MOST_SYNONYMS);
+    row->synonyms[row->synonyms_count++] = (struct SYNONYM){
+        .name = view_text(info->name),
+        .value = is_sensitive(info) ? VIEW_NULL : value,
+        .source = (int8_t)source};
+}
+
+/* A broker key's own list: what the operator set, then the default. */
+static void add_broker_synonyms(const struct describer *from, enum config_key key, struct ROW *row)
+{
+    const struct config_key_info *info = &config_keys[key];
+    if (config_origin(from->config, key) != CONFIG_ORIGIN_DEFAULT) {
+        add_synonym(row, info, config_text(from->config, key), CONFIG_SOURCE_STATIC_BROKER);
+    }
+    if (info->default_text != NULL) {
+        add_synonym(row, info, view_text(info->default_text), CONFIG_SOURCE_DEFAULT);
+    }
+}
+
+/* The first in the list is the one in use. */
+static void finish_row(const struct describer *from, const struct config_key_info *info,
+                       struct ROW *row)
+{
+    row->name = view_text(info->name);
+    row->config_type = (int8_t)info->type;
+    row->is_sensitive = is_sensitive(info);
+    row->value = row->is_sensitive ? VIEW_NULL : row->value;
+    row->config_source =
+        row->synonyms_count > 0 ? row->synonyms[0].source : (int8_t)CONFIG_SOURCE_DEFAULT;
+    row->synonyms_count = from->request->include_synonyms ? row->synonyms_count : 0;
+    bool documented = from->request->include_documentation;
+    row->documentation = documented ? view_text(info->documentation) : VIEW_NULL;
+}
+
+static enum status fill_broker_row(const struct describer *from, enum config_key key,
+                                   struct ROW *row)
+{
+    row->value = config_text(from->config, key);
+    row->read_only = config_keys[key].update == CONFIG_UPDATE_RESTART;
+    add_broker_synonyms(from, key, row);
+    return STATUS_OK;
+}
+
+/* A key of a topic, group or subscription. */
+static enum status fill_other_row(const struct describer *from, enum config_key key,
+                                  struct ROW *row)
+{
+    const struct config_key_info *info = &config_keys[key];
+    enum config_source source = CONFIG_SOURCE_DEFAULT;
+    enum status status = topic_config_effective(from->config, from->overrides, from->override_count,
+                                                key, from->arena, &row->value, &source);
+    if (status == STATUS_OK && source == CONFIG_SOURCE_TOPIC) {
+        add_synonym(row, info, row->value, source);
+    }
+    if (info->synonym_count > 0) {
+        add_broker_synonyms(from, (enum config_key)info->synonyms[0].key, row);
+    } else if (info->scope == CONFIG_SCOPE_GROUP && info->default_text != NULL) {
+        add_synonym(row, info, view_text(info->default_text), CONFIG_SOURCE_DEFAULT);
+    }
+    return status;
+}
+
+static enum status fill_row(const struct describer *from, enum config_key key, struct ROW *row)
+{
+    row->synonyms = arena_take(from->arena, MOST_SYNONYMS, sizeof *row->synonyms);
+    if (row->synonyms == NULL) {
+        return STATUS_LIMIT;
+    }
+    enum status status = config_keys[key].scope == CONFIG_SCOPE_BROKER
+                             ? fill_broker_row(from, key, row)
+                             : fill_other_row(from, key, row);
+    finish_row(from, &config_keys[key], row);
+    return status;
+}
+
+/* All keys from `first` on that the client wants to know. */
+static enum status fill_rows(const struct describer *from, int first, int count,
+                             struct RESULT *result)
+{
+    assert(first >= 0 && first + count <= CONFIG_KEY_COUNT);
+    result->configs = arena_take(from->arena, (size_t)count, sizeof *result->configs);
+    if (result->configs == NULL) {
+        return STATUS_LIMIT;
+    }
+    enum status status = STATUS_OK;
+    for (int key = first; key < first + count && status == STATUS_OK; key++) {
+        if (is_wanted(from, &config_keys[key])) {
+            struct ROW *row = &result->configs[result->configs_count++];
+            status = fill_row(from, (enum config_key)key, row);
+        }
+    }
+    assert(result->configs_count <= count);
+    return status;
+}
+
+static enum status refuse(struct RESULT *result, enum kafka_error error, struct view why)
+{
+    result->error_code = (int16_t)error;
+    result->error_message = why;
+    return STATUS_OK;
+}
+
+static enum status describe_topic(struct describer *from, const struct describe_topics *topics,
+                                  struct RESULT *result)
+{
+    struct view name = from->resource->resource_name;
+    struct view why = VIEW_NULL;
+    if (topic_name_check(name, from->arena, &why) != STATUS_OK) {
+        return refuse(result, KAFKA_INVALID_TOPIC_EXCEPTION, why);
+    }
+    if (!topics->find(topics->context, name, &from->overrides, &from->override_count)) {
+        return refuse(result, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, VIEW_EMPTY);
+    }
+    return fill_rows(from, TOPIC_CONFIG_FIRST, TOPIC_CONFIG_COUNT, result);
+}
+
+/* Whether the resource is this broker; else the result says why not. */
+static bool is_this_broker(const struct describer *from, struct RESULT *result)
+{
+    struct view name = from->resource->resource_name;
+    int64_t id = 0;
+    int32_t own = config_int(from->config, CONFIG_NODE_ID);
+    if (!config_number_parse(name, &id)) {
+        refuse(result, KAFKA_INVALID_REQUEST,
+               arena_format(from->arena, "Broker id must be an integer, but it is: %.*s",
+                            VIEW_PRINT(name)));
+        return false;
+    }
+    if (id != own) {
+        refuse(result, KAFKA_INVALID_REQUEST,
+               arena_format(from->arena,
+                            "Unexpected broker id, expected %d or empty string, but received %.*s",
+                            own, VIEW_PRINT(name)));
+        return false;
+    }
+    return true;
+}
+
+/* The empty name stands for the values that are set on all brokers at run time. */
+static enum status describe_broker(const struct describer *from, struct RESULT *result)
+{
+    if (from->resource->resource_name.length == 0) {
+        return STATUS_OK;
+    }
+    return is_this_broker(from, result)
+               ? fill_rows(from, BROKER_CONFIG_FIRST, BROKER_CONFIG_COUNT, result)
+               : STATUS_OK;
+}
+
+static enum status describe_one(struct describer *from, const struct describe_topics *topics,
+                                struct RESULT *result)
+{
+    result->resource_type = from->resource->resource_type;
+    result->resource_name = from->resource->resource_name;
+    result->error_message = VIEW_EMPTY;
+    switch (from->resource->resource_type) {
+    case CONFIG_RESOURCE_TOPIC:
+        return describe_topic(from, topics, result);
+    case CONFIG_RESOURCE_BROKER:
+        return describe_broker(from, result);
+    case CONFIG_RESOURCE_BROKER_LOGGER:
+        is_this_broker(from, result);
+        return STATUS_OK;
+    case CONFIG_RESOURCE_GROUP:
+        return fill_rows(from, GROUP_CONFIG_FIRST, GROUP_CONFIG_COUNT, result);
+    case CONFIG_RESOURCE_CLIENT_METRICS:
+        return fill_rows(from, CLIENT_METRICS_CONFIG_FIRST, CLIENT_METRICS_CONFIG_COUNT, result);
+    default:
+        return refuse(result, KAFKA_INVALID_REQUEST,
+                      arena_format(from->arena, "Unexpected resource type %d",
+                                   from->resource->resource_type));
+    }
+}
+
+enum status describe_configs(const struct config *config, const struct describe_topics *topics,
+                             const struct describe_configs_request *request, struct arena *arena,
+                             struct describe_configs_response *response)
+{
+    assert(config != NULL && topics != NULL && topics->find != NULL);
+    assert(request != NULL && arena != NULL && response != NULL);
+    *response = describe_configs_response_default;
+    if (request->resources_count <= 0) {
+        return STATUS_OK;
+    }
+    size_t count = (size_t)request->resources_count;
+    response->results = arena_take(arena, count, sizeof *response->results);
+    if (response->results == NULL) {
+        return STATUS_LIMIT;
+    }
+    response->results_count = request->resources_count;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct describer from = {config, request, &request->resources[i], NULL, 0, arena};
+        status = describe_one(&from, topics, &response->results[i]);
+    }
+    return status;
+}

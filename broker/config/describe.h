@@ -1,0 +1,38 @@
+/* Answers to DescribeConfigs (KIP-133, KIP-226, KIP-569): every key of a topic, broker or group with
+ * value, type and the sources that it could come from, as admin tools and consoles read them. */
+#ifndef OTTLA_BROKER_CONFIG_DESCRIBE_H
+#define OTTLA_BROKER_CONFIG_DESCRIBE_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "broker/config/config.h"
+#include "broker/config/topic_config.h"
+#include "messages/describe_configs.h"
+
+/* ConfigResource types. */
+enum config_resource {
+    CONFIG_RESOURCE_TOPIC = 2,
+    CONFIG_RESOURCE_BROKER = 4,
+    CONFIG_RESOURCE_BROKER_LOGGER = 8,
+    CONFIG_RESOURCE_CLIENT_METRICS = 16,
+    CONFIG_RESOURCE_GROUP = 32
+};
+
+/* Where the topics are looked up: `find` returns false when there is none of that name, else sets
+ * its overrides, alive as long as the answer. */
+struct describe_topics {
+    bool (*find)(void *context, struct view name, const struct topic_override **overrides,
+                 uint32_t *count);
+    void *context;
+};
+
+/* Fills the answer to a request in any version; whatever it points to lives in the arena, the
+ * configuration, the overrides or the request. Mistakes of the client are error codes in the
+ * answer. STATUS_LIMIT when the arena is full. */
+MUST_USE enum status describe_configs(const struct config *config,
+                                      const struct describe_topics *topics,
+                                      const struct describe_configs_request *request,
+                                      struct arena *arena,
+                                      struct describe_configs_response *response);
+
+#endif
