@@ -34,7 +34,7 @@ enum journal_kind {
     JOURNAL_ENTRY = 1,    /* a Raft entry: entry_kind, term, index, tag, payload */
     JOURNAL_VOTE = 2,     /* term, voted_for: the group's hard state; the latest one counts */
     JOURNAL_TRUNCATE = 3, /* index: earlier entries with this index or a higher one are void */
-    JOURNAL_MARK = 4,     /* index: entries up to and with it are not needed any more; replay only */
+    JOURNAL_MARK = 4,     /* index: entries up to and with it are not needed; replay only */
     JOURNAL_FORGET = 5    /* the group is gone with all its earlier records; replay only */
 };
 
@@ -89,7 +89,7 @@ struct journal_settings {
     const char *directory;     /* made when missing; the parent must exist */
     uint64_t file_bytes;       /* size of one file of the ring; a multiple of 4096, at least 64 KiB;
                                   0 means 16 MiB */
-    uint64_t size_bytes;       /* the ring grows up to this; at least three files; 0 means 512 MiB */
+    uint64_t size_bytes;       /* the ring grows up to this, at least three files; 0: 512 MiB */
     enum journal_flush flush;
     uint32_t flush_interval_ms; /* for JOURNAL_FLUSH_INTERVAL; 0 means 1000 */
     uint32_t seal_after_ms;    /* after this long without work one empty frame is written, which

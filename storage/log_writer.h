@@ -4,8 +4,8 @@
  * It runs jobs one after another in the order they were submitted. A job is made by a shard (an
  * event loop thread); when it has run, it goes to that shard's list of finished jobs, and the shard
  * is woken when the list was empty; `done` then runs on the shard, inside log_shard_drain. So a
- * shard never waits for the disk, and a job's memory needs no lock: it belongs to the shard, then to
- * the writer, then to the shard again.
+ * shard never waits for the disk, and a job's memory needs no lock: it belongs to the shard, then
+ * to the writer, then to the shard again.
  *
  * A failed write or sync in a job of a partition log takes the whole writer offline: that job and
  * all later ones end with the status, nothing more touches the disk.
