@@ -1,9 +1,9 @@
 /* DescribeConfigs. Owns nothing: reads the key table, the configuration and a topic's overrides.
  *
  * Happy path: one result for each resource, one row for each key of its scope that the client asked
- * for. What Kafka does that is not obvious, seen in its answers: an empty list of keys means all; the
- * message of a good result is empty, not null; synonyms are those of the first broker key only, so a
- * retention.ms that comes from log.retention.hours shows none. */
+ * for. What Kafka does that is not obvious, seen in its answers: an empty list of keys means all;
+ * the message of a good result is empty, not null; synonyms are those of the first broker key only,
+ * so a retention.ms that comes from log.retention.hours shows none. */
 #include "broker/config/describe.h"
 
 #include <assert.h>
@@ -175,15 +175,16 @@ static bool is_this_broker(const struct describer *from, struct RESULT *result)
     int32_t own = config_int(from->config, CONFIG_NODE_ID);
     if (!config_number_parse(name, &id)) {
         refuse(result, KAFKA_INVALID_REQUEST,
-               arena_format(from->arena, "Broker id must be an integer, but it is: %.*s",
+               arena_format(from->arena, "A broker resource is named by its number, not by '%.*s'",
                             VIEW_PRINT(name)));
         return false;
     }
     if (id != own) {
         refuse(result, KAFKA_INVALID_REQUEST,
                arena_format(from->arena,
-                            "Unexpected broker id, expected %d or empty string, but received %.*s",
-                            own, VIEW_PRINT(name)));
+                            "This is broker %d: a broker resource is named %d or empty here, not "
+                            "%.*s",
+                            own, own, VIEW_PRINT(name)));
         return false;
     }
     return true;
@@ -220,7 +221,7 @@ static enum status describe_one(struct describer *from, const struct describe_to
         return fill_rows(from, CLIENT_METRICS_CONFIG_FIRST, CLIENT_METRICS_CONFIG_COUNT, result);
     default:
         return refuse(result, KAFKA_INVALID_REQUEST,
-                      arena_format(from->arena, "Unexpected resource type %d",
+                      arena_format(from->arena, "There are no resources of type %d",
                                    from->resource->resource_type));
     }
 }

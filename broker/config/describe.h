@@ -1,5 +1,5 @@
-/* Answers to DescribeConfigs (KIP-133, KIP-226, KIP-569): every key of a topic, broker or group with
- * value, type and the sources that it could come from, as admin tools and consoles read them. */
+/* Answers to DescribeConfigs (KIP-133, KIP-226, KIP-569): every key of a topic, broker or group
+ * with value, type and the sources that it could come from, as admin tools and consoles read it. */
 #ifndef OTTLA_BROKER_CONFIG_DESCRIBE_H
 #define OTTLA_BROKER_CONFIG_DESCRIBE_H
 

@@ -1,6 +1,6 @@
 /* How container images name configuration keys in the environment: KAFKA_X_Y and KAFKA_CFG_X_Y are
- * the key x.y, two underscores stand for one, three for a dash. Some names are aliases of keys, some
- * are meant for a JVM or for start scripts and mean nothing here. */
+ * the key x.y, two underscores stand for one, three for a dash. Some names are aliases of keys,
+ * some are meant for a JVM or for start scripts and mean nothing here. */
 #ifndef OTTLA_BROKER_CONFIG_ENVIRONMENT_H
 #define OTTLA_BROKER_CONFIG_ENVIRONMENT_H
 

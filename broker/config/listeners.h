@@ -1,6 +1,6 @@
 /* Listeners: on which addresses the broker is reached, what it calls itself there, and who may use
- * them. Made once at the start from listeners, advertised.listeners, listener.security.protocol.map,
- * controller.listener.names and inter.broker.listener.name.
+ * them. Made once at the start from listeners, advertised.listeners,
+ * listener.security.protocol.map, controller.listener.names and inter.broker.listener.name.
  *
  * A client must be told the advertised address of the very listener it came in on; so both sides
  * of a listener stand together here. */
@@ -41,8 +41,8 @@ struct listeners {
     int count;
 };
 
-/* Reads the listeners out of the configuration. `host_name` is this machine's name, advertised where
- * a listener has no host of its own. All texts live in the arena or the configuration.
+/* Reads the listeners out of the configuration. `host_name` is this machine's name, advertised
+ * where a listener has no host of its own. All texts live in the arena or the configuration.
  *
  * Without any setting the one listener is PLAINTEXT on port 9092 of all addresses, advertised as
  * localhost. Without `listeners`, those of advertised.listeners are bound on all addresses, as

@@ -1,8 +1,8 @@
 /* Checking and resolving of topic configurations. Owns nothing.
  *
- * Happy path: an override wins, else the first broker key of the synonyms that has a value, else the
- * default in the table. Texts were checked when they came in, so resolving cannot fail: a text that
- * does not parse here is a bug. */
+ * Happy path: an override wins, else the first broker key of the synonyms that has a value, else
+ * the default in the table. Texts were checked when they came in, so resolving cannot fail: a text
+ * that does not parse here is a bug. */
 #include "broker/config/topic_config.h"
 
 #include <assert.h>
@@ -29,11 +29,11 @@ enum status topic_override_check(struct view name, struct view value, struct are
     assert(arena != NULL && override != NULL && why != NULL);
     enum config_key key = CONFIG_KEY_COUNT;
     if (!config_key_find(CONFIG_SCOPE_TOPIC, name, &key)) {
-        *why = arena_format(arena, "Unknown topic config name: %.*s", VIEW_PRINT(name));
+        *why = arena_format(arena, "Topics have no configuration %.*s", VIEW_PRINT(name));
         return why->data == NULL ? STATUS_LIMIT : STATUS_NOT_FOUND;
     }
     if (value.data == NULL) {
-        *why = arena_format(arena, "Null value not supported for topic configs: %.*s",
+        *why = arena_format(arena, "The topic configuration %.*s needs a value",
                             VIEW_PRINT(name));
         return why->data == NULL ? STATUS_LIMIT : STATUS_INVALID;
     }
@@ -261,16 +261,15 @@ enum status topic_overrides_check(const struct config *config,
     topic_settings_resolve(config, overrides, count, &settings);
     if (settings.min_compaction_lag_ms > settings.max_compaction_lag_ms) {
         *why = arena_format(arena,
-                            "conflict topic config setting min.compaction.lag.ms (%" PRId64
-                            ") > max.compaction.lag.ms (%" PRId64 ")",
+                            "min.compaction.lag.ms (%" PRId64
+                            ") must not be above max.compaction.lag.ms (%" PRId64 ")",
                             settings.min_compaction_lag_ms, settings.max_compaction_lag_ms);
         return STATUS_INVALID;
     }
     const struct topic_override *remote =
         topic_override_find(overrides, count, TOPIC_CONFIG_REMOTE_STORAGE_ENABLE);
     if (remote != NULL && view_is(remote->value, "true")) {
-        *why = VIEW_LITERAL("Tiered Storage functionality is disabled in the broker. Topic cannot "
-                            "be configured with remote log storage.");
+        *why = VIEW_LITERAL("remote.storage.enable must be false: tiered storage is not offered");
         return STATUS_INVALID;
     }
     return STATUS_OK;

@@ -1,5 +1,5 @@
-/* Rules for topic names, as org.apache.kafka.common.internals.Topic has them. Owns nothing; the only
- * failure is a wrong name, told in Kafka's words because tools show them. */
+/* Rules for topic names, as org.apache.kafka.common.internals.Topic has them. Owns nothing; the
+ * only failure is a wrong name, told in a sentence because tools show it. */
 #include "broker/config/topic_name.h"
 
 #include <assert.h>
@@ -24,25 +24,24 @@ enum status topic_name_check(struct view name, struct arena *arena, struct view 
 {
     assert(arena != NULL && why != NULL);
     if (name.length == 0) {
-        *why = VIEW_LITERAL("Topic name is invalid: the empty string is not allowed");
+        *why = VIEW_LITERAL("Invalid topic name: it is empty");
         return STATUS_INVALID;
     }
     if (view_is(name, ".") || view_is(name, "..")) {
-        *why = arena_format(arena, "Topic name is invalid: '%.*s' is not allowed",
+        *why = arena_format(arena, "Invalid topic name '%.*s': it would be a path",
                             VIEW_PRINT(name));
         return STATUS_INVALID;
     }
     if (name.length > TOPIC_NAME_LONGEST) {
         *why = arena_format(arena,
-                            "Topic name is invalid: the length of '%.*s' is longer than the max "
-                            "allowed length %d",
+                            "Invalid topic name '%.*s': it has more than %d characters",
                             VIEW_PRINT(name), TOPIC_NAME_LONGEST);
         return STATUS_INVALID;
     }
     if (!all_legal(name)) {
         *why = arena_format(arena,
-                            "Topic name is invalid: '%.*s' contains one or more characters other "
-                            "than ASCII alphanumerics, '.', '_' and '-'",
+                            "Invalid topic name '%.*s': only a-z, A-Z, 0-9, '.', '_' and '-' may "
+                            "stand in it",
                             VIEW_PRINT(name));
         return STATUS_INVALID;
     }

@@ -16,7 +16,7 @@ enum { TOPIC_NAME_LONGEST = 249 };
 #define TOPIC_CLUSTER_METADATA "__cluster_metadata"
 
 /* STATUS_OK when a topic may have this name: 1 to 249 of a-z A-Z 0-9 . _ -, not "." nor "..".
- * STATUS_INVALID: *why is Kafka's sentence for INVALID_TOPIC_EXCEPTION, in the arena (the null view
+ * STATUS_INVALID: *why is a sentence for INVALID_TOPIC_EXCEPTION, in the arena (the null view
  * when that is full). */
 MUST_USE enum status topic_name_check(struct view name, struct arena *arena, struct view *why);
 

@@ -232,14 +232,15 @@ START_TEST(clients_mistakes_are_error_codes)
 {
     refused(CONFIG_RESOURCE_TOPIC, "nope", KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "");
     refused(CONFIG_RESOURCE_TOPIC, "", KAFKA_INVALID_TOPIC_EXCEPTION,
-            "Topic name is invalid: the empty string is not allowed");
+            "Invalid topic name: it is empty");
     refused(CONFIG_RESOURCE_BROKER, "7", KAFKA_INVALID_REQUEST,
-            "Unexpected broker id, expected 1 or empty string, but received 7");
+            "This is broker 1: a broker resource is named 1 or empty here, not 7");
     refused(CONFIG_RESOURCE_BROKER, "x", KAFKA_INVALID_REQUEST,
-            "Broker id must be an integer, but it is: x");
+            "A broker resource is named by its number, not by 'x'");
     refused(CONFIG_RESOURCE_BROKER, "", KAFKA_NONE, "");
     refused(CONFIG_RESOURCE_BROKER_LOGGER, "1", KAFKA_NONE, "");
-    refused((enum config_resource)5, "x", KAFKA_INVALID_REQUEST, "Unexpected resource type 5");
+    refused((enum config_resource)5, "x", KAFKA_INVALID_REQUEST,
+            "There are no resources of type 5");
 }
 END_TEST
 

@@ -78,7 +78,8 @@ START_TEST(combined_node_of_a_compose_file)
 {
     resolved(SETTINGS("listeners=PLAINTEXT://kafka:29092,CONTROLLER://kafka:29093,"
                       "PLAINTEXT_HOST://0.0.0.0:9092",
-                      "advertised.listeners=PLAINTEXT://kafka:29092,PLAINTEXT_HOST://localhost:39092",
+                      "advertised.listeners=PLAINTEXT://kafka:29092,"
+                      "PLAINTEXT_HOST://localhost:39092",
                       "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
                       "PLAINTEXT_HOST:PLAINTEXT",
                       "inter.broker.listener.name=PLAINTEXT",
@@ -133,7 +134,8 @@ END_TEST
 
 START_TEST(unreachable_or_broken_addresses_stop_the_start)
 {
-    refused(SETTINGS("listeners=PLAINTEXT://:9092", "advertised.listeners=PLAINTEXT://0.0.0.0:9092"),
+    refused(SETTINGS("listeners=PLAINTEXT://:9092",
+                     "advertised.listeners=PLAINTEXT://0.0.0.0:9092"),
             STATUS_INVALID,
             "advertised.listeners: PLAINTEXT://0.0.0.0:9092 is no address that a client can reach, "
             "name this machine's host or address");

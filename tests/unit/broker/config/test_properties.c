@@ -73,7 +73,8 @@ END_TEST
 
 START_TEST(escapes)
 {
-    properties_init(&reader, view_text("a\\=b\\ c=x\\ty\\:\\u0041\\u00e9\\u20AC\\q\nurl=http\\://x"));
+    properties_init(&reader, view_text("a\\=b\\ c=x\\ty\\:"
+                                       "\\u0041\\u00e9\\u20AC\\q\nurl=http\\://x"));
     next_is("a=b c", "x\ty:A\xc3\xa9\xe2\x82\xacq");
     next_is("url", "http://x");
     end_is(STATUS_NOT_FOUND);

@@ -160,11 +160,11 @@ static void refused(const char *name, const char *value, enum status expected, c
 
 START_TEST(wrong_overrides_are_told)
 {
-    refused("foo", "1", STATUS_NOT_FOUND, "Unknown topic config name: foo");
+    refused("foo", "1", STATUS_NOT_FOUND, "Topics have no configuration foo");
     refused("log.retention.ms", "1", STATUS_NOT_FOUND,
-            "Unknown topic config name: log.retention.ms");
+            "Topics have no configuration log.retention.ms");
     refused("retention.ms", NULL, STATUS_INVALID,
-            "Null value not supported for topic configs: retention.ms");
+            "The topic configuration retention.ms needs a value");
     refused("retention.ms", "x", STATUS_INVALID,
             "Invalid value x for configuration retention.ms: must be a whole number of 64 bits, at "
             "least -1");
@@ -180,7 +180,7 @@ START_TEST(overrides_that_contradict_each_other)
     set("max.compaction.lag.ms", "5");
     ck_assert_int_eq(topic_overrides_check(config, overrides, override_count, &arena, &why),
                      STATUS_INVALID);
-    ck_assert(view_is(why, "conflict topic config setting min.compaction.lag.ms (10) > "
+    ck_assert(view_is(why, "min.compaction.lag.ms (10) must not be above "
                            "max.compaction.lag.ms (5)"));
     override_count = 0;
     set("remote.storage.enable", "true");

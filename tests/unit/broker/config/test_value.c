@@ -1,4 +1,4 @@
-/* Values are taken as Kafka's ConfigDef takes them, and refused with key, value and what is right. */
+/* Values are taken as Kafka's ConfigDef takes them, else refused with the reason. */
 #include "broker/config/value.h"
 
 #include <string.h>
@@ -125,14 +125,14 @@ START_TEST(choices)
     good(TOPIC_CONFIG_COMPRESSION_TYPE, "zstd");
     good(CONFIG_OTTLA_LOG_LEVEL, "WARN");
     bad(TOPIC_CONFIG_CLEANUP_POLICY, "compress",
-        "Invalid value compress for configuration cleanup.policy: must be a list separated by "
-        "commas, one of compact, delete");
+        "Invalid value compress for configuration cleanup.policy: must be a list separated "
+        "by commas, one of compact, delete");
     ck_assert(view_is(good(TOPIC_CONFIG_CLEANUP_POLICY, "delete,compact,delete").text,
                       "delete,compact"));
     ck_assert(view_is(good(TOPIC_CONFIG_CLEANUP_POLICY, "").text, ""));
     bad(TOPIC_CONFIG_CLEANUP_POLICY, "delete,,compact",
-        "Invalid value delete,,compact for configuration cleanup.policy: must be a list separated by "
-        "commas, one of compact, delete");
+        "Invalid value delete,,compact for configuration cleanup.policy: must be a list separated "
+        "by commas, one of compact, delete");
     bad(TOPIC_CONFIG_COMPRESSION_TYPE, "GZIP",
         "Invalid value GZIP for configuration compression.type: must be a text, one of "
         "uncompressed, zstd, lz4, snappy, gzip, producer");
