@@ -13,7 +13,7 @@ uint8_t *buffer_extend(struct buffer *buffer, size_t bytes)
     assert(buffer->length <= buffer->capacity);
     size_t needed = buffer->length + bytes;
     assert(needed >= bytes);
-    if (needed > buffer->capacity) {
+    if (needed > buffer->capacity || buffer->data == NULL) {
         size_t capacity = buffer->capacity == 0 ? 256 : buffer->capacity * 2;
         capacity = capacity < needed ? needed : capacity;
         buffer->data = memory_resize(buffer->data, capacity, 1);

@@ -133,7 +133,7 @@ static inline void load_fixed(const uint8_t *at, enum field_kind kind, uint8_t *
         memcpy(out, at, sizeof(struct uuid));
         break;
     default:
-        assert(!"a kind of fixed width");
+        assert(false && "a kind of fixed width");
     }
 }
 
@@ -306,8 +306,8 @@ static enum status decode_struct(struct decoder *decoder, const struct message_s
     uint8_t *out)
 {
     memcpy(out, structure->defaults, structure->size_bytes);
-    const struct message_field *end = structure->fields + structure->plain_count;
-    for (const struct message_field *field = structure->fields; field != end; field++) {
+    for (unsigned i = 0; i < structure->plain_count; i++) {
+        const struct message_field *field = &structure->fields[i];
         if (!field_exists(field, decoder->version)) {
             continue;
         }

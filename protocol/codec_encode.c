@@ -180,7 +180,7 @@ static inline enum status encode_value(struct encoder *encoder, const struct mes
     case FIELD_STRUCT:
         return encode_struct(encoder, field->structure, from);
     }
-    assert(!"a known kind of field");
+    assert(false && "a known kind of field");
     return STATUS_INVALID;
 }
 

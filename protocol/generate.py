@@ -5,7 +5,7 @@
     generate.py --outputs DIR              the names of the files it writes, one a line
     generate.py DIR OUTPUT_DIR             writes them
 
-The notation is described in docs/protocol.md. Structs hold what a message means, one struct for all
+The notation is described in protocol/README.md. Structs hold what a message means, one struct for all
 versions; the tables hold what each version puts on the wire, and one interpreter (protocol/codec.c)
 walks them. Nothing it writes is kept in the tree. Any mistake in a schema ends the build with file
 and line.

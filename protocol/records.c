@@ -191,7 +191,9 @@ void batch_builder_add_at(struct batch_builder *builder, int32_t offset_delta,
 {
     assert(header_count >= 0);
     count_record(&builder->header, offset_delta, timestamp_ms);
-    int64_t timestamp_delta = timestamp_ms - builder->header.base_timestamp;
+    /* Times are a client's word and may lie any distance apart; reading wraps the same way. */
+    int64_t timestamp_delta =
+        (int64_t)((uint64_t)timestamp_ms - (uint64_t)builder->header.base_timestamp);
     size_t size = 1 + varint_size(timestamp_delta) + varint_size(offset_delta) +
         field_size(key) + field_size(value) + varint_size(header_count);
     for (int32_t i = 0; i < header_count; i++) {

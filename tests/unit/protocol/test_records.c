@@ -102,6 +102,29 @@ START_TEST(gaps_and_delete_horizon_of_compaction)
 }
 END_TEST
 
+START_TEST(times_may_lie_any_distance_apart)
+{
+    static const int64_t times[] = {INT64_MIN, INT64_MAX, 0, -1, INT64_MIN + 1};
+    struct batch_builder builder;
+    struct buffer batch = {0};
+    struct batch_header header;
+    struct record record;
+    batch_builder_start(&builder);
+    for (size_t i = 0; i < 5; i++) {
+        batch_builder_add(&builder, times[i], VIEW_NULL, VIEW_EMPTY, NULL, 0);
+    }
+    batch_builder_finish(&builder, COMPRESS_LEVEL_DEFAULT, &batch);
+    ck_assert_int_eq(batch_validate(buffer_view(&batch), &header), STATUS_OK);
+    struct record_iterator iterator = record_iterator_start(&header,
+        view_slice(buffer_view(&batch), BATCH_HEADER_BYTES, batch.length - BATCH_HEADER_BYTES));
+    for (size_t i = 0; i < 5; i++) {
+        ck_assert_int_eq(record_next(&iterator, &record), STATUS_OK);
+        ck_assert_int_eq(record.timestamp, times[i]);
+    }
+    buffer_free(&batch);
+}
+END_TEST
+
 /* Reads `count` records out of a copy of these bytes; what the first refusal said. */
 static enum status read_all(struct view bytes, int32_t count)
 {
@@ -156,6 +179,7 @@ int main(void)
     TCase *tests = tcase_create("records");
     tcase_add_test(tests, built_is_read);
     tcase_add_test(tests, gaps_and_delete_horizon_of_compaction);
+    tcase_add_test(tests, times_may_lie_any_distance_apart);
     tcase_add_test(tests, records_that_lie);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
