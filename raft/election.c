@@ -8,12 +8,6 @@
  */
 #include "raft/state.h"
 
-bool raft_may_lead(const struct raft *raft)
-{
-    uint8_t flags = raft_configuration_flags(&raft->active, raft->id);
-    return (flags & (RAFT_VOTER | RAFT_OLD_VOTER)) != 0 && !raft->withdrawn;
-}
-
 bool raft_in_lease(const struct raft *raft)
 {
     return raft->role == RAFT_LEADER ||
@@ -235,7 +229,9 @@ static void defend_lease(struct raft *raft, const struct raft_message *request)
 void raft_handle_vote_request(struct raft *raft, const struct raft_message *message)
 {
     bool ask_first = message->kind == RAFT_PRE_VOTE;
-    if (message->term > raft->term && raft_in_lease(raft) && !message->transfer) {
+    /* The leader itself asks only when it does not lead any more. */
+    if (message->term > raft->term && raft_in_lease(raft) && !message->transfer &&
+        message->from != raft->leader) {
         defend_lease(raft, message);
         return;
     }

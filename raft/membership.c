@@ -50,6 +50,39 @@ static const struct raft_entry *find_configuration(const struct raft *raft, uint
     return NULL;
 }
 
+static bool votes_in(const struct raft_configuration *configuration, int32_t id)
+{
+    uint8_t flags = raft_configuration_flags(configuration, id);
+    return (flags & (RAFT_VOTER | RAFT_OLD_VOTER)) != 0;
+}
+
+/* Whether this node votes in the configuration before the one in force. */
+static bool voted_before(const struct raft *raft)
+{
+    if (raft->active.index <= raft->window.start_index) {
+        return false;
+    }
+    const struct raft_entry *earlier = find_configuration(raft, raft->active.index - 1);
+    if (earlier == NULL) {
+        return votes_in(&raft->base, raft->id);
+    }
+    struct raft_configuration before = raft_configuration_of(earlier);
+    bool votes = votes_in(&before, raft->id);
+    raft_configuration_free(&before);
+    return votes;
+}
+
+bool raft_may_lead(const struct raft *raft)
+{
+    if (raft->withdrawn) {
+        return false;
+    }
+    /* Who is being removed may hold the only copy of the entry that removes it, and then nobody
+     * else can be elected: it leads, without counting itself, until that is committed (§4.2.2). */
+    return votes_in(&raft->active, raft->id) ||
+           (raft->active.index > raft->commit && voted_before(raft));
+}
+
 void raft_truncate_log(struct raft *raft, uint64_t from)
 {
     assert(from > raft->commit && from <= raft_window_last(&raft->window));

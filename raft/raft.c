@@ -74,10 +74,24 @@ void raft_free(struct raft *raft)
 
 /* ---- Recovery ---- */
 
+/* A snapshot can become durable just before the truncation that goes with it. Then the journal's
+ * entry at start_index has another term than the checkpoint, and what follows it is void until the
+ * journal says how the log goes on. */
+static void skip_entry(struct raft *raft, const struct raft_entry *entry)
+{
+    raft_restore_truncate(raft, raft->window.start_index + 1);
+    raft->stale_tail = entry->index == raft->window.start_index &&
+                       entry->term != raft->window.start_term;
+}
+
 enum status raft_restore_entry(struct raft *raft, const struct raft_entry *entry)
 {
     assert(!raft->started);
     if (entry->index <= raft->window.start_index) {
+        skip_entry(raft, entry);
+        return STATUS_OK;
+    }
+    if (raft->stale_tail || entry->term < raft->window.start_term) {
         return STATUS_OK;
     }
     if (entry->index > raft_window_last(&raft->window) + 1 || !raft_entry_valid(entry)) {
@@ -89,7 +103,9 @@ enum status raft_restore_entry(struct raft *raft, const struct raft_entry *entry
     if (entry->term < before || entry->term == 0) {
         return STATUS_CORRUPT;
     }
-    raft_restore_truncate(raft, entry->index);
+    if (entry->index <= raft_window_last(&raft->window)) {
+        raft_truncate_log(raft, entry->index);
+    }
     raft_window_append(&raft->window, entry);
     if (entry->kind == RAFT_ENTRY_CONFIGURATION) {
         raft_adopt_configuration(raft, entry);
@@ -102,7 +118,9 @@ enum status raft_restore_entry(struct raft *raft, const struct raft_entry *entry
 void raft_restore_truncate(struct raft *raft, uint64_t index)
 {
     assert(!raft->started);
-    uint64_t from = index > raft->window.start_index ? index : raft->window.start_index + 1;
+    uint64_t from = raft->window.start_index + 1;
+    raft->stale_tail = raft->stale_tail && index > from;
+    from = index > from ? index : from;
     if (from <= raft_window_last(&raft->window)) {
         raft_truncate_log(raft, from);
     }
@@ -193,7 +211,8 @@ static enum raft_result dispatch(struct raft *raft, const struct raft_message *m
 static enum raft_result handle_message(struct raft *raft, const struct raft_message *message)
 {
     if (message->to != raft->id || message->from == raft->id || message->from < 0 ||
-        message->term == 0 || message->kind < RAFT_PRE_VOTE || message->kind > RAFT_TIMEOUT_NOW) {
+        (message->term == 0 && message->kind != RAFT_PRE_VOTE_REPLY) ||
+        message->kind < RAFT_PRE_VOTE || message->kind > RAFT_TIMEOUT_NOW) {
         raft_reason(raft, "not a message for this node");
         return RAFT_INVALID;
     }

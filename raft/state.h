@@ -78,6 +78,7 @@ struct raft {
     uint32_t transfer_elapsed;
 
     uint8_t role; /* enum raft_role */
+    bool stale_tail; /* recovery: what follows start_index in the journal belongs to another log */
     bool base_kept; /* false: active is older than the window and stands for both */
     bool started;
     bool withdrawn;
@@ -119,8 +120,6 @@ void raft_reset_timer(struct raft *raft);
 void raft_handle_vote_request(struct raft *raft, const struct raft_message *message);
 void raft_handle_vote_reply(struct raft *raft, const struct raft_message *message);
 void raft_handle_saved(struct raft *raft, uint64_t term, int32_t voted_for);
-/* Whether this node may lead: a voter in force, storage in order. */
-bool raft_may_lead(const struct raft *raft);
 /* Whether a leader was heard within the shortest timeout (§4.2.3). */
 bool raft_in_lease(const struct raft *raft);
 
@@ -173,6 +172,8 @@ uint64_t raft_acknowledgeable(const struct raft *raft);
 
 enum raft_result raft_change_members(struct raft *raft, const struct raft_member *members,
                                      size_t count);
+/* Whether this node may lead: a voter, and storage in order. */
+bool raft_may_lead(const struct raft *raft);
 /* The entry was appended: its members are in force at once (§4.1). */
 void raft_adopt_configuration(struct raft *raft, const struct raft_entry *entry);
 /* Cuts the window; the configuration goes back with it. */

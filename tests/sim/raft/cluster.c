@@ -1,0 +1,233 @@
+/* The loop of one seed: a time with faults, then a time without in which the cluster must come to
+ * rest with one leader, every member having applied everything. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tests/sim/raft/sim.h"
+
+enum { FAULT_TICKS = 1000, HEAL_TICKS = 600, SILENT_TICKS = 12 };
+
+/* ---- Randomness ---- */
+
+uint64_t rng_next(struct rng *rng)
+{
+    rng->state += 0x9e3779b97f4a7c15u;
+    uint64_t mixed = rng->state;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    return mixed ^ (mixed >> 31);
+}
+
+uint32_t rng_below(struct rng *rng, uint32_t bound)
+{
+    assert(bound > 0);
+    return (uint32_t)((rng_next(rng) >> 32) * bound >> 32);
+}
+
+bool rng_chance(struct rng *rng, uint32_t parts)
+{
+    return parts > 0 && rng_below(rng, 1000000) < parts;
+}
+
+uint64_t hash_mix(uint64_t hash, uint64_t value)
+{
+    struct rng rng = {hash ^ (value * 0xff51afd7ed558ccdu)};
+    return rng_next(&rng);
+}
+
+/* ---- One unit of time ---- */
+
+static bool runs(const struct cluster *cluster, const struct node *node)
+{
+    return node->up && node->paused_until <= cluster->now;
+}
+
+static void deliver(struct cluster *cluster)
+{
+    struct packet *packet;
+    while ((packet = network_next(cluster)) != NULL) {
+        struct node *node = cluster_node(cluster, packet->to);
+        if (runs(cluster, node)) {
+            node_receive(cluster, node, packet);
+            network_drop(packet);
+        } else if (node->up) {
+            network_requeue(cluster, packet, node->paused_until);
+        } else {
+            network_drop(packet);
+        }
+    }
+}
+
+static bool reachable(const struct cluster *cluster, const struct node *from,
+                      const struct node *to)
+{
+    return runs(cluster, to) && !cluster->network.cut[from->id - 1][to->id - 1] &&
+           !cluster->network.cut[to->id - 1][from->id - 1];
+}
+
+/* What a broker knows of its links: a peer that is silent for a while is lost to all groups. */
+static void watch_links(struct cluster *cluster, struct node *node)
+{
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        struct node *peer = &cluster->nodes[i];
+        uint64_t *silent = &node->silent_ticks[i];
+        *silent = peer == node || reachable(cluster, node, peer) ? 0 : *silent + 1;
+        if (*silent > 0 && *silent % SILENT_TICKS == 0) {
+            struct raft_event event = {.kind = RAFT_EVENT_PEER_LOST, .node = peer->id};
+            node_event(cluster, node, event);
+        }
+        if (node->snapshot_until[i] != 0 && cluster->now >= node->snapshot_until[i]) {
+            node->snapshot_until[i] = 0;
+            struct raft_event event = {.kind = RAFT_EVENT_SNAPSHOT_DONE};
+            event.snapshot.node = peer->id;
+            node_event(cluster, node, event);
+        }
+    }
+}
+
+static void tick(struct cluster *cluster, struct node *node)
+{
+    uint32_t ticks = 1;
+    if (rng_chance(&cluster->rng, cluster->plan.jitter)) {
+        ticks = rng_below(&cluster->rng, 4);
+    }
+    for (uint32_t i = 0; i < ticks; i++) {
+        if (raft_needs_ticks(node->raft)) {
+            node_event(cluster, node, (struct raft_event){.kind = RAFT_EVENT_TICK});
+        }
+    }
+    watch_links(cluster, node);
+}
+
+static void unit(struct cluster *cluster)
+{
+    cluster->now++;
+    deliver(cluster);
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        struct node *node = &cluster->nodes[i];
+        if (!node->up && node->restart_at <= cluster->now) {
+            node_boot(cluster, node, NULL);
+        }
+        if (!runs(cluster, node)) {
+            continue;
+        }
+        node_disk(cluster, node);
+        if (cluster->now % TICK_UNITS == i) {
+            tick(cluster, node);
+        }
+    }
+    faults_step(cluster);
+    clients_step(cluster);
+}
+
+/* ---- The end ---- */
+
+/* The running leader of the highest term, or null. */
+static struct node *leader_of(struct cluster *cluster)
+{
+    struct node *leader = NULL;
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        struct node *node = &cluster->nodes[i];
+        if (node->up && raft_role(node->raft) == RAFT_LEADER &&
+            (leader == NULL || raft_term(node->raft) > raft_term(leader->raft))) {
+            leader = node;
+        }
+    }
+    return leader;
+}
+
+/* Whether the leader's members have all applied `index` and are in one state. */
+static bool is_settled(struct cluster *cluster, const struct node *leader, uint64_t index)
+{
+    size_t count;
+    const struct raft_member *members = raft_members(leader->raft, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct node *node = cluster_node(cluster, members[i].id);
+        if ((members[i].flags & RAFT_OLD_VOTER) != 0 || !node->up ||
+            node->applied.index < index || node->applied.index != leader->applied.index ||
+            node->applied.hash != leader->applied.hash) {
+            return false;
+        }
+    }
+    return leader->applied.index == raft_last_index(leader->raft);
+}
+
+static void settle(struct cluster *cluster)
+{
+    faults_heal(cluster);
+    uint64_t limit = cluster->now + HEAL_TICKS * TICK_UNITS;
+    uint64_t marker = 0;
+    const struct node *proposer = NULL;
+    while (cluster->now < limit) {
+        unit(cluster);
+        struct node *leader = leader_of(cluster);
+        if (leader == NULL) {
+            continue;
+        }
+        if (leader != proposer && node_propose(cluster, leader, 1) == RAFT_OK) {
+            proposer = leader;
+            marker = raft_last_index(leader->raft);
+        }
+        if (leader == proposer && is_settled(cluster, leader, marker)) {
+            return;
+        }
+    }
+    check_fail(cluster, "liveness: not settled %d ticks after the faults ended", HEAL_TICKS);
+}
+
+/* ---- A run ---- */
+
+static void open_nodes(struct cluster *cluster)
+{
+    struct rng *rng = &cluster->rng;
+    struct checkpoint first = {0};
+    uint32_t voters = 1 + 2 * rng_below(rng, 3); /* 1, 3 or 5 */
+    voters = rng_below(rng, 4) == 0 ? voters : (voters == 1 ? 3 : voters);
+    cluster->node_count = voters + rng_below(rng, NODES_MAX - voters + 1);
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        bool votes = i < voters;
+        if (votes || rng_below(rng, 2) == 0) {
+            first.members[first.member_count++] = (struct raft_member){
+                (int32_t)i + 1, (uint8_t)(votes ? RAFT_VOTER : RAFT_LEARNER)};
+        }
+    }
+    struct checkpoint outside = {0};
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        struct node *node = &cluster->nodes[i];
+        node->id = (int32_t)i + 1;
+        node_boot(cluster, node, i < first.member_count ? &first : &outside);
+    }
+}
+
+struct cluster *cluster_run(uint64_t seed, bool trace)
+{
+    struct cluster *cluster = memory_new_zero(1, sizeof *cluster);
+    cluster->seed = seed;
+    cluster->trace = trace;
+    cluster->rng.state = seed * 0x2545f4914f6cdd1du;
+    plan_draw(cluster);
+    open_nodes(cluster);
+    while (cluster->now < FAULT_TICKS * TICK_UNITS) {
+        unit(cluster);
+    }
+    settle(cluster);
+    return cluster;
+}
+
+void cluster_free(struct cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        struct node *node = &cluster->nodes[i];
+        if (node->up) {
+            raft_free(node->raft);
+            raft_actions_free(&node->actions);
+        }
+        disk_free(&node->disk);
+    }
+    network_free(&cluster->network);
+    check_free(&cluster->history);
+    free(cluster);
+}
