@@ -29,8 +29,8 @@
 #include "base/buffer.h"
 #include "base/uuid.h"
 #include "base/view.h"
-#include "protocol/messages/api_keys.h"
-#include "protocol/messages/errors.h"
+#include "messages/api_keys.h"
+#include "messages/errors.h"
 
 struct coordinator;
 
@@ -54,6 +54,16 @@ struct coordinator_record {
     struct view value;
 };
 
+/* Records that are appended together. Inside a transaction (TxnOffsetCommit) the batch carries the
+ * producer and is transactional; else producer_id is -1. */
+struct coordinator_batch {
+    uint64_t id; /* counts up from 1 */
+    const struct coordinator_record *records;
+    size_t count; /* at least 1 */
+    int64_t producer_id;
+    int16_t producer_epoch;
+};
+
 /* What the caller's metadata knows of a topic. */
 struct coordinator_topic {
     struct view name;
@@ -65,11 +75,10 @@ struct coordinator_topic {
 struct coordinator_host {
     void *owner; /* handed to each function */
 
-    /* Append these records to the partition as one atomic batch, after all earlier batches. When
-     * it is committed call coordinator_committed, when it never will be coordinator_failed, both
-     * later, not from inside. The views live until then. Never called with count == 0. */
-    void (*append)(void *owner, uint64_t batch_id, const struct coordinator_record *records,
-                   size_t count);
+    /* Append the batch to the partition as one atomic record batch, after all earlier ones. When it
+     * is committed call coordinator_committed, when it never will be coordinator_failed, both
+     * later, not from inside. The views live until then. */
+    void (*append)(void *owner, const struct coordinator_batch *batch);
 
     /* The answer of the request that came with this token: the response struct of `api`. The
      * struct lives during the call; everything it points to lives as long as the request's arena. */
