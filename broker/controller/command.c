@@ -1,0 +1,100 @@
+/* What all commands begin with. Owns nothing: everything lives in the arena. */
+#include "broker/controller/command.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static enum status find_brokers(struct command *command)
+{
+    const struct image *image = command->controller->image;
+    int count = image_broker_count(image);
+    int32_t *brokers = arena_take(command->arena, (size_t)count + 1, sizeof *brokers);
+    if (brokers == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (int i = 0; i < count; i++) {
+        const struct register_broker_record *broker = image_broker(image, i);
+        if (!broker->fenced) {
+            brokers[command->broker_count++] = broker->broker_id;
+        }
+    }
+    if (command->broker_count == 0) {
+        brokers[command->broker_count++] = config_int(command->controller->config, CONFIG_NODE_ID);
+    }
+    command->brokers = brokers;
+    return STATUS_OK;
+}
+
+enum status command_start(struct command *command, const struct controller *controller,
+                          struct arena *arena, struct record_list *records)
+{
+    assert(controller != NULL && controller->image != NULL && controller->config != NULL);
+    assert(arena != NULL && records != NULL);
+    *command = (struct command){.controller = controller,
+                                .arena = arena,
+                                .records = records,
+                                .next_group = image_next_group_id(controller->image)};
+    return find_brokers(command);
+}
+
+bool command_has_broker(const struct command *command, int32_t id)
+{
+    for (int i = 0; i < command->broker_count; i++) {
+        if (command->brokers[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By bytes, then by place. */
+static int compare_keys(const void *left, const void *right)
+{
+    const struct view *a = *(const struct view *const *)left;
+    const struct view *b = *(const struct view *const *)right;
+    int order = view_compare(*a, *b);
+    return order != 0 ? order : (a > b) - (a < b);
+}
+
+static bool is_same(struct view a, struct view b)
+{
+    return a.data != NULL && view_equal(a, b);
+}
+
+enum status key_set_make(struct arena *arena, const struct view *keys, size_t count,
+                         struct key_set *set)
+{
+    assert(arena != NULL && set != NULL);
+    assert(count == 0 || keys != NULL);
+    *set = (struct key_set){.keys = keys, .count = count};
+    set->marks = arena_take(arena, count + 1, sizeof *set->marks);
+    set->sorted = arena_take(arena, count + 1, sizeof(const struct view *));
+    if (set->marks == NULL || set->sorted == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (size_t i = 0; i < count; i++) {
+        set->sorted[i] = &keys[i];
+    }
+    qsort(set->sorted, count, sizeof(const struct view *), compare_keys);
+    for (size_t i = 1; i < count; i++) {
+        if (is_same(*set->sorted[i - 1], *set->sorted[i])) {
+            uint8_t *before = &set->marks[set->sorted[i - 1] - keys];
+            *before = *before == KEY_ONCE ? KEY_FIRST : *before;
+            set->marks[set->sorted[i] - keys] = KEY_LATER;
+        }
+    }
+    return STATUS_OK;
+}
+
+static int compare_to_key(const void *key, const void *element)
+{
+    return view_compare(*(const struct view *)key, **(const struct view *const *)element);
+}
+
+size_t key_set_find(const struct key_set *set, struct view key)
+{
+    assert(key.data != NULL);
+    const struct view *const *found =
+        bsearch(&key, set->sorted, set->count, sizeof(const struct view *), compare_to_key);
+    return found == NULL ? set->count : (size_t)(*found - set->keys);
+}

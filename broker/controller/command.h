@@ -1,0 +1,50 @@
+/* What the commands share: which brokers there are, group ids to give out, names named twice.
+ * For the controller's own files alone. */
+#ifndef OTTLA_BROKER_CONTROLLER_COMMAND_H
+#define OTTLA_BROKER_CONTROLLER_COMMAND_H
+
+#include "broker/controller/controller.h"
+
+struct command {
+    const struct controller *controller;
+    struct arena *arena;
+    struct record_list *records;
+    const int32_t *brokers; /* sorted; at least one */
+    int broker_count;
+    uint64_t next_group;    /* the next group id to give out */
+};
+
+/* No refusal. */
+#define REFUSAL_NONE ((struct refusal){KAFKA_NONE, {NULL, 0}})
+
+/* Looks up the brokers: the registered ones that are not fenced, or this node alone while none is.
+ * STATUS_LIMIT when the arena is full. */
+MUST_USE enum status command_start(struct command *command, const struct controller *controller,
+                                   struct arena *arena, struct record_list *records);
+
+/* Whether the broker is one of those. */
+bool command_has_broker(const struct command *command, int32_t id);
+
+enum key_mark {
+    KEY_ONCE,  /* there is no other like it */
+    KEY_FIRST, /* the first of several */
+    KEY_LATER  /* one of the others */
+};
+
+/* What a client named, with those found that it named twice. */
+struct key_set {
+    const struct view *keys;
+    const struct view **sorted;
+    uint8_t *marks; /* enum key_mark, for each key */
+    size_t count;
+};
+
+/* Sorts and marks the keys, which must stay alive; null views count as unlike each other.
+ * STATUS_LIMIT when the arena is full. */
+MUST_USE enum status key_set_make(struct arena *arena, const struct view *keys, size_t count,
+                                  struct key_set *set);
+
+/* The place of a key like this one; `count` when there is none. */
+size_t key_set_find(const struct key_set *set, struct view key);
+
+#endif

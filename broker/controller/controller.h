@@ -1,0 +1,79 @@
+/* The controller's commands: a client's wish in, metadata records and the answer out.
+ *
+ * A command reads the image and changes nothing. Its records are to be appended to __cluster_metadata
+ * together; when they are committed and applied, the answer may be given (and not before: a client
+ * that is told "created" uses the topic at once). The next command must see an image to which the
+ * records of the one before are applied, so commands run one after the other.
+ *
+ * A client's mistakes are error codes in the answer, with a sentence for people. The only status
+ * besides STATUS_OK is STATUS_LIMIT, when the arena is full: then the records must be thrown away.
+ * Answers live in the arena, the request, the image and the configuration; all must stay alive and
+ * unchanged until the answer is encoded, so hold it no longer than the arena and encode it before
+ * the image changes when it has to wait. */
+#ifndef OTTLA_BROKER_CONTROLLER_CONTROLLER_H
+#define OTTLA_BROKER_CONTROLLER_CONTROLLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/view.h"
+#include "broker/config/config.h"
+#include "broker/controller/image.h"
+#include "broker/controller/metadata_record.h"
+#include "messages/create_partitions.h"
+#include "messages/create_topics.h"
+#include "messages/delete_topics.h"
+#include "messages/errors.h"
+
+enum {
+    PRODUCER_ID_BLOCK = 1000,         /* ids a broker gets at a time */
+    REQUEST_PARTITIONS_MOST = 100000  /* that one request may make */
+};
+
+struct controller {
+    const struct image *image;
+    const struct config *config;
+};
+
+/* Why something is refused; KAFKA_NONE when it is not. */
+struct refusal {
+    enum kafka_error error;
+    struct view why;
+};
+
+/* CreateTopics, versions 2 to 7. With validate_only there are no records. */
+MUST_USE enum status controller_create_topics(const struct controller *controller,
+                                              const struct create_topics_request *request,
+                                              int16_t version, struct arena *arena,
+                                              struct record_list *records,
+                                              struct create_topics_response *response);
+
+/* Creates topics that clients asked for by using them, and internal topics: those with their own
+ * partitions, replication and settings (offsets.topic.* and the like), replication no higher than
+ * there are brokers. One refusal for each name: KAFKA_NONE when it is created or there already. */
+MUST_USE enum status controller_auto_create(const struct controller *controller,
+                                            const struct view *names, size_t count,
+                                            struct arena *arena, struct record_list *records,
+                                            struct refusal *refusals);
+
+/* DeleteTopics, versions 1 to 6. */
+MUST_USE enum status controller_delete_topics(const struct controller *controller,
+                                              const struct delete_topics_request *request,
+                                              int16_t version, struct arena *arena,
+                                              struct record_list *records,
+                                              struct delete_topics_response *response);
+
+/* CreatePartitions, versions 0 to 3. New partitions get groups of their own as long as the topic's
+ * cap allows it, then share those that are there. */
+MUST_USE enum status controller_create_partitions(const struct controller *controller,
+                                                  const struct create_partitions_request *request,
+                                                  struct arena *arena, struct record_list *records,
+                                                  struct create_partitions_response *response);
+
+/* A block of PRODUCER_ID_BLOCK ids that nobody else gets: *first and those after it. */
+void controller_allocate_producer_ids(const struct controller *controller, int32_t broker_id,
+                                      struct record_list *records, int64_t *first);
+
+#endif

@@ -1,0 +1,131 @@
+/* The image's life and its lookups. Owns the indexes, the brokers' records and the draft. Nothing
+ * here can fail; see image_apply.c for what comes in. */
+#include "broker/controller/image.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "broker/controller/image_state.h"
+
+struct image *image_new(const struct config *config)
+{
+    assert(config != NULL);
+    struct image *image = memory_new_zero(1, sizeof *image);
+    image->config = config;
+    image->defaults = settings_share_new(config, NULL, 0);
+    topic_index_init(&image->by_name, TOPIC_INDEX_NAME);
+    topic_index_init(&image->by_id, TOPIC_INDEX_ID);
+    topic_index_init(&image->by_collision, TOPIC_INDEX_COLLISION);
+    image->next_group_id = METADATA_GROUP_ID + 1;
+    return image;
+}
+
+static void free_configs(struct image *image)
+{
+    for (size_t i = 0; i < image->config_count; i++) {
+        free(image->configs[i].resource_name);
+        free(image->configs[i].name);
+        free(image->configs[i].value);
+    }
+    free(image->configs);
+}
+
+void image_free(struct image *image)
+{
+    if (image == NULL) {
+        return;
+    }
+    image_draft_free(&image->draft);
+    topic_index_free(&image->by_name);
+    topic_index_free(&image->by_id);
+    topic_index_free(&image->by_collision);
+    for (int i = 0; i < image->broker_count; i++) {
+        arena_free(&image->brokers[i].arena);
+    }
+    free(image->brokers);
+    free_configs(image);
+    free((void *)(uintptr_t)image->cluster_id.data);
+    settings_share_unref(image->defaults);
+    free(image);
+}
+
+void image_changes_free(struct image_changes *changes)
+{
+    for (size_t i = 0; i < changes->count; i++) {
+        topic_image_unref(changes->items[i].before);
+        topic_image_unref(changes->items[i].after);
+    }
+    free(changes->items);
+    *changes = (struct image_changes){0};
+}
+
+void image_changes_apply(const struct image_changes *changes, struct topic_index *index)
+{
+    for (size_t i = 0; i < changes->count; i++) {
+        if (changes->items[i].before != NULL) {
+            topic_index_remove(index, changes->items[i].before);
+        }
+        if (changes->items[i].after != NULL) {
+            topic_index_add(index, changes->items[i].after);
+        }
+    }
+}
+
+struct topic_image *image_topic(const struct image *image, struct view name)
+{
+    return topic_index_find(&image->by_name, name);
+}
+
+struct topic_image *image_topic_by_id(const struct image *image, struct uuid id)
+{
+    return topic_index_find_id(&image->by_id, id);
+}
+
+struct topic_image *image_topic_colliding(const struct image *image, struct view name)
+{
+    return topic_index_find(&image->by_collision, name);
+}
+
+struct topic_image *image_next_topic(const struct image *image, uint32_t *cursor)
+{
+    return topic_index_next(&image->by_name, cursor);
+}
+
+uint32_t image_topic_count(const struct image *image)
+{
+    assert(image->by_name.count == image->by_id.count);
+    return image->by_name.count;
+}
+
+int64_t image_partition_count(const struct image *image)
+{
+    return image->partition_count;
+}
+
+const struct register_broker_record *image_broker(const struct image *image, int index)
+{
+    assert(index >= 0 && index < image->broker_count);
+    return &image->brokers[index].record;
+}
+
+int image_broker_count(const struct image *image)
+{
+    return image->broker_count;
+}
+
+uint64_t image_next_group_id(const struct image *image)
+{
+    assert(image->next_group_id > METADATA_GROUP_ID);
+    return image->next_group_id;
+}
+
+int64_t image_next_producer_id(const struct image *image)
+{
+    return image->next_producer_id;
+}
+
+struct view image_cluster_id(const struct image *image)
+{
+    return image->cluster_id;
+}

@@ -1,0 +1,92 @@
+/* The image: what the metadata log says up to some record. Pure: records in, changes out.
+ *
+ * One thread owns the image and applies every committed record in order. What it tells of topics are
+ * shared pictures (topic_image.h); each other thread is sent the changes and keeps an index of its
+ * own, so that nobody takes a lock to look up a topic. */
+#ifndef OTTLA_BROKER_CONTROLLER_IMAGE_H
+#define OTTLA_BROKER_CONTROLLER_IMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/uuid.h"
+#include "base/view.h"
+#include "broker/config/config.h"
+#include "broker/controller/metadata_record.h"
+#include "broker/controller/topic_image.h"
+#include "broker/controller/topic_index.h"
+#include "messages/metadata_records.h"
+
+/* The group of the metadata log itself; topics' groups count from 1. */
+enum { METADATA_GROUP_ID = 0 };
+
+/* A topic before and after; no `before` means that it is new, no `after` that it is gone. Holds a
+ * reference on both. */
+struct image_change {
+    struct topic_image *before;
+    struct topic_image *after;
+};
+
+struct image_changes {
+    struct image_change *items; /* in the order in which they happened */
+    size_t count;
+    size_t capacity;
+    bool brokers_changed;
+};
+
+/* Lets go of the changes; the struct is empty and may be used again. */
+void image_changes_free(struct image_changes *changes);
+
+/* Brings another thread's index (by name or by id) up to date. */
+void image_changes_apply(const struct image_changes *changes, struct topic_index *index);
+
+struct image;
+
+/* An empty image. The configuration must outlive it. */
+struct image *image_new(const struct config *config);
+
+/* Releases the image; topic images that others hold stay alive. Null is allowed. */
+void image_free(struct image *image);
+
+/* Applies the value of one record. A topic's change is told when the first record about something
+ * else comes, or by image_finish. Records of kinds that this version knows but does not use are
+ * skipped. STATUS_CORRUPT: the bytes are no record, or contradict what is there.
+ * STATUS_UNSUPPORTED: a kind or version that only a later broker knows. After a failure the image
+ * must not be used further. */
+MUST_USE enum status image_apply(struct image *image, struct view record,
+                                 struct image_changes *changes);
+
+/* Ends a run of image_apply calls: tells the last change. Lookups are true only after it. */
+void image_finish(struct image *image, struct image_changes *changes);
+
+/* Lookups; null when there is none. Borrowed: valid until the next image_apply, unless the caller
+ * takes a reference. */
+struct topic_image *image_topic(const struct image *image, struct view name);
+struct topic_image *image_topic_by_id(const struct image *image, struct uuid id);
+
+/* A topic whose name differs from this one only in "." and "_"; a topic of this very name may be
+ * what is found. */
+struct topic_image *image_topic_colliding(const struct image *image, struct view name);
+
+/* One topic after the other, as topic_index_next. */
+struct topic_image *image_next_topic(const struct image *image, uint32_t *cursor);
+
+uint32_t image_topic_count(const struct image *image);
+int64_t image_partition_count(const struct image *image);
+
+/* The registered brokers, sorted by id; valid until the next image_apply. */
+const struct register_broker_record *image_broker(const struct image *image, int index);
+int image_broker_count(const struct image *image);
+
+/* The lowest group id that was never given out, and the next producer id. */
+uint64_t image_next_group_id(const struct image *image);
+int64_t image_next_producer_id(const struct image *image);
+
+/* The cluster id as recorded; the null view before there is one. */
+struct view image_cluster_id(const struct image *image);
+
+/* Appends records that make the same image when they are applied to an empty one. */
+void image_snapshot(const struct image *image, struct record_list *records);
+
+#endif

@@ -1,0 +1,311 @@
+/* Metadata records into the image. Happy path: the record is opened, its type looked up in one
+ * table, decoded into a scratch arena and applied. A record that contradicts the image is corrupt:
+ * every one was made by a command that checked it. */
+#include "broker/controller/image_state.h"
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/config/topic_name.h"
+#include "broker/config/value.h"
+#include "messages/ottla_records.h"
+#include "protocol/codec.h"
+
+enum { SCRATCH_BYTES = 64 << 20, LARGEST_RECORD_STRUCT = 512, CONFIG_RESOURCE_TOPIC_TYPE = 2 };
+
+static enum status apply_topic(struct image *image, const void *message,
+                               struct image_changes *changes)
+{
+    const struct topic_record *record = message;
+    image_draft_finish(image, changes);
+    bool is_known = image_topic(image, record->name) != NULL ||
+                    image_topic_by_id(image, record->topic_id) != NULL;
+    bool is_named = record->name.length > 0 && record->name.length <= TOPIC_NAME_LONGEST;
+    if (is_known || !is_named || uuid_is_zero(record->topic_id)) {
+        return STATUS_CORRUPT;
+    }
+    image_draft_new(image, record->name, record->topic_id);
+    return STATUS_OK;
+}
+
+static enum status apply_groups(struct image *image, const void *message,
+                                struct image_changes *changes)
+{
+    const struct partition_groups_record *record = message;
+    if (!image_draft_open_id(image, record->topic_id, changes)) {
+        return STATUS_CORRUPT;
+    }
+    uint32_t count = record->groups_count < 0 ? 0 : (uint32_t)record->groups_count;
+    struct partition_group *groups = memory_new_zero(count, sizeof *groups);
+    for (uint32_t i = 0; i < count; i++) {
+        groups[i] = (struct partition_group){(uint64_t)record->groups[i].group_id,
+                                             record->groups[i].replicas,
+                                             record->groups[i].replicas_count};
+    }
+    bool fits = image_draft_add(image, groups, count, record->first_partition, record->slots);
+    free(groups);
+    return fits ? STATUS_OK : STATUS_CORRUPT;
+}
+
+static enum status apply_remove(struct image *image, const void *message,
+                                struct image_changes *changes)
+{
+    const struct remove_topic_record *record = message;
+    image_draft_finish(image, changes);
+    struct topic_image *topic = image_topic_by_id(image, record->topic_id);
+    if (topic == NULL) {
+        return STATUS_CORRUPT;
+    }
+    image_remove_topic(image, topic, changes);
+    return STATUS_OK;
+}
+
+/* A key or value that this version does not take was written by a later one: left out, so that going
+ * back a version is possible. */
+static enum status apply_topic_config(struct image *image, const struct config_record *record,
+                                      struct image_changes *changes)
+{
+    if (!image_draft_open_name(image, record->resource_name, changes)) {
+        return STATUS_CORRUPT;
+    }
+    enum config_key key = CONFIG_KEY_COUNT;
+    if (!config_key_find(CONFIG_SCOPE_TOPIC, record->name, &key)) {
+        return STATUS_OK;
+    }
+    struct arena arena;
+    arena_init(&arena, SCRATCH_BYTES);
+    struct topic_override override = {key, VIEW_NULL};
+    struct view why = VIEW_NULL;
+    enum status status = STATUS_OK;
+    if (record->value.data != NULL) {
+        status = topic_override_check(record->name, record->value, &arena, &override, &why);
+    }
+    if (status == STATUS_OK) {
+        image_draft_override(image, key, override.value);
+    } else {
+        log_warn("metadata", "a setting of topic %.*s is left out: %.*s",
+                 VIEW_PRINT(record->resource_name), VIEW_PRINT(why));
+    }
+    arena_free(&arena);
+    return STATUS_OK;
+}
+
+static struct image_config_entry *find_config(struct image *image,
+                                              const struct config_record *record)
+{
+    for (size_t i = 0; i < image->config_count; i++) {
+        struct image_config_entry *entry = &image->configs[i];
+        if (entry->resource_type == record->resource_type &&
+            view_is(record->resource_name, entry->resource_name) &&
+            view_is(record->name, entry->name)) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static void remove_config(struct image *image, struct image_config_entry *entry)
+{
+    free(entry->resource_name);
+    free(entry->name);
+    free(entry->value);
+    *entry = image->configs[--image->config_count];
+}
+
+static enum status apply_config(struct image *image, const void *message,
+                                struct image_changes *changes)
+{
+    const struct config_record *record = message;
+    if (record->resource_type == CONFIG_RESOURCE_TOPIC_TYPE) {
+        return apply_topic_config(image, record, changes);
+    }
+    struct image_config_entry *entry = find_config(image, record);
+    if (entry != NULL) {
+        remove_config(image, entry);
+    }
+    if (record->value.data != NULL) {
+        image->configs = memory_resize(image->configs, image->config_count + 1,
+                                       sizeof *image->configs);
+        image->configs[image->config_count++] = (struct image_config_entry){
+            record->resource_type, view_copy_text(record->resource_name),
+            view_copy_text(record->name), view_copy_text(record->value)};
+    }
+    return STATUS_OK;
+}
+
+static int broker_place(const struct image *image, int32_t id)
+{
+    int at = 0;
+    while (at < image->broker_count && image->brokers[at].record.broker_id < id) {
+        at++;
+    }
+    return at;
+}
+
+static bool is_broker(const struct image *image, int at, int32_t id)
+{
+    return at < image->broker_count && image->brokers[at].record.broker_id == id;
+}
+
+static void remove_broker(struct image *image, int at)
+{
+    arena_free(&image->brokers[at].arena);
+    size_t after = (size_t)(image->broker_count - at - 1);
+    memmove(&image->brokers[at], &image->brokers[at + 1], after * sizeof *image->brokers);
+    image->broker_count--;
+}
+
+/* A copy that lives in the entry's own arena: encoded and decoded again. */
+static void copy_broker(const struct register_broker_record *record,
+                        struct image_broker_entry *entry)
+{
+    struct buffer bytes = {0};
+    int16_t version = register_broker_record_type.last_version;
+    arena_init(&entry->arena, SCRATCH_BYTES);
+    enum status status = message_encode_to(&register_broker_record_type, version, record, &bytes);
+    struct view copy = arena_copy(&entry->arena, buffer_view(&bytes));
+    buffer_free(&bytes);
+    if (status == STATUS_OK) {
+        status = message_decode_whole(&register_broker_record_type, version, copy, &entry->arena,
+                                      &entry->record);
+    }
+    assert(status == STATUS_OK);
+}
+
+static enum status apply_register(struct image *image, const void *message,
+                                  struct image_changes *changes)
+{
+    const struct register_broker_record *record = message;
+    int at = broker_place(image, record->broker_id);
+    if (is_broker(image, at, record->broker_id)) {
+        remove_broker(image, at);
+    }
+    image->brokers = memory_resize(image->brokers, (size_t)image->broker_count + 1,
+                                   sizeof *image->brokers);
+    size_t after = (size_t)(image->broker_count - at);
+    memmove(&image->brokers[at + 1], &image->brokers[at], after * sizeof *image->brokers);
+    copy_broker(record, &image->brokers[at]);
+    image->broker_count++;
+    changes->brokers_changed = true;
+    return STATUS_OK;
+}
+
+static enum status apply_unregister(struct image *image, const void *message,
+                                    struct image_changes *changes)
+{
+    const struct unregister_broker_record *record = message;
+    int at = broker_place(image, record->broker_id);
+    if (!is_broker(image, at, record->broker_id)) {
+        return STATUS_CORRUPT;
+    }
+    remove_broker(image, at);
+    changes->brokers_changed = true;
+    return STATUS_OK;
+}
+
+static enum status apply_producer_ids(struct image *image, const void *message,
+                                      struct image_changes *changes)
+{
+    (void)changes;
+    const struct producer_ids_record *record = message;
+    if (record->next_producer_id < image->next_producer_id) {
+        return STATUS_CORRUPT;
+    }
+    image->next_producer_id = record->next_producer_id;
+    return STATUS_OK;
+}
+
+static enum status apply_next_group(struct image *image, const void *message,
+                                    struct image_changes *changes)
+{
+    (void)changes;
+    const struct next_group_record *record = message;
+    uint64_t next = (uint64_t)record->next_group_id;
+    image->next_group_id = next > image->next_group_id ? next : image->next_group_id;
+    return STATUS_OK;
+}
+
+static enum status apply_cluster(struct image *image, const void *message,
+                                 struct image_changes *changes)
+{
+    (void)changes;
+    const struct cluster_record *record = message;
+    free((void *)(uintptr_t)image->cluster_id.data);
+    image->cluster_id = view_text(view_copy_text(record->cluster_id));
+    return STATUS_OK;
+}
+
+/* Every kind of record that changes the image. */
+static const struct {
+    const struct message_type *type;
+    enum status (*apply)(struct image *image, const void *message, struct image_changes *changes);
+} handlers[] = {
+    {&topic_record_type, apply_topic},
+    {&partition_groups_record_type, apply_groups},
+    {&config_record_type, apply_config},
+    {&remove_topic_record_type, apply_remove},
+    {&register_broker_record_type, apply_register},
+    {&unregister_broker_record_type, apply_unregister},
+    {&producer_ids_record_type, apply_producer_ids},
+    {&next_group_record_type, apply_next_group},
+    {&cluster_record_type, apply_cluster},
+};
+
+enum { HANDLER_COUNT = sizeof handlers / sizeof *handlers };
+
+static bool is_known_record(int16_t id)
+{
+    for (size_t i = 0; i < message_type_count; i++) {
+        if (message_types[i]->kind == MESSAGE_RECORD && message_types[i]->id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status decode_and_apply(struct image *image, int handler, int16_t version,
+                                    struct view body, struct image_changes *changes)
+{
+    const struct message_type *type = handlers[handler].type;
+    alignas(max_align_t) uint8_t message[LARGEST_RECORD_STRUCT];
+    assert(type->body->size_bytes <= sizeof message);
+    if (!message_has_version(type, version)) {
+        return STATUS_UNSUPPORTED;
+    }
+    struct arena arena;
+    arena_init(&arena, SCRATCH_BYTES);
+    enum status status = message_decode_whole(type, version, body, &arena, message);
+    status = status == STATUS_OK ? handlers[handler].apply(image, message, changes)
+                                 : STATUS_CORRUPT;
+    arena_free(&arena);
+    return status;
+}
+
+enum status image_apply(struct image *image, struct view record, struct image_changes *changes)
+{
+    assert(image != NULL && changes != NULL);
+    int16_t id = -1;
+    int16_t version = -1;
+    struct view body = VIEW_NULL;
+    enum status status = metadata_record_open(record, &id, &version, &body);
+    if (status != STATUS_OK) {
+        return status == STATUS_UNSUPPORTED ? status : STATUS_CORRUPT;
+    }
+    for (int i = 0; i < HANDLER_COUNT; i++) {
+        if (handlers[i].type->id == id) {
+            return decode_and_apply(image, i, version, body, changes);
+        }
+    }
+    return is_known_record(id) ? STATUS_OK : STATUS_UNSUPPORTED;
+}
+
+void image_finish(struct image *image, struct image_changes *changes)
+{
+    assert(image != NULL && changes != NULL);
+    image_draft_finish(image, changes);
+    assert(!image->draft.is_active);
+}

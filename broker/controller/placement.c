@@ -1,0 +1,180 @@
+/* Spreading partitions over groups and groups over brokers. Owns nothing; the record's arrays live
+ * in the command's arena. */
+#include "broker/controller/placement.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+#define GROUP partition_groups_record_partition_group
+
+/* What one placement works on. */
+struct placer {
+    struct command *command;
+    const struct topic_image *topic; /* what is there already; may be null */
+    struct partition_groups_record *record;
+    uint8_t *slots;
+    uint32_t old_groups;
+    uint32_t groups; /* old and new */
+    int32_t placed;
+};
+
+static enum status start(struct placer *placer, struct command *command,
+                         const struct topic_image *topic, int32_t added, uint32_t new_groups,
+                         struct partition_groups_record *record)
+{
+    assert(added > 0);
+    *placer = (struct placer){.command = command, .topic = topic, .record = record};
+    placer->old_groups = topic == NULL ? 0 : topic->group_count;
+    placer->groups = placer->old_groups;
+    *record = partition_groups_record_default;
+    record->first_partition = topic == NULL ? 0 : topic->partition_count;
+    record->groups = arena_take(command->arena, new_groups + 1, sizeof *record->groups);
+    placer->slots = arena_take(command->arena, (size_t)added, 2);
+    record->slots = (struct view){placer->slots, 2 * (size_t)added};
+    return record->groups == NULL || placer->slots == NULL ? STATUS_LIMIT : STATUS_OK;
+}
+
+static void put(struct placer *placer, uint32_t slot)
+{
+    assert(slot < placer->groups);
+    store_be16(placer->slots + 2 * (size_t)placer->placed, (uint16_t)slot);
+    placer->placed++;
+}
+
+/* A new group with these brokers; returns its slot. */
+static uint32_t add_group(struct placer *placer, const int32_t *replicas, int32_t count)
+{
+    assert(placer->groups < TOPIC_GROUPS_MOST);
+    struct GROUP *group = &placer->record->groups[placer->record->groups_count++];
+    *group = (struct GROUP){.group_id = (int64_t)placer->command->next_group++,
+                            .replicas = (int32_t *)(uintptr_t)replicas,
+                            .replicas_count = count};
+    return placer->groups++;
+}
+
+/* The brokers for the next group: one after the other, beginning one further each time. */
+static int32_t *choose_replicas(struct command *command, int32_t replication)
+{
+    assert(replication > 0 && replication <= command->broker_count);
+    int32_t *replicas = arena_take(command->arena, (size_t)replication, sizeof *replicas);
+    for (int32_t i = 0; replicas != NULL && i < replication; i++) {
+        uint64_t at = command->next_group + (uint64_t)i;
+        replicas[i] = command->brokers[at % (uint64_t)command->broker_count];
+    }
+    return replicas;
+}
+
+enum status placement_spread(struct command *command, const struct topic_image *topic,
+                             int32_t count_after, uint32_t cap, int32_t replication,
+                             struct partition_groups_record *record)
+{
+    assert(cap > 0 && cap < TOPIC_GROUPS_MOST);
+    int32_t first = topic == NULL ? 0 : topic->partition_count;
+    uint32_t wanted = (uint32_t)count_after < cap ? (uint32_t)count_after : cap;
+    struct placer placer;
+    enum status status = start(&placer, command, topic, count_after - first, wanted, record);
+    for (int32_t p = first; p < count_after && status == STATUS_OK; p++) {
+        if (placer.groups >= wanted) {
+            put(&placer, (uint32_t)p % placer.groups);
+            continue;
+        }
+        int32_t *replicas = choose_replicas(command, replication);
+        if (replicas == NULL) {
+            return STATUS_LIMIT;
+        }
+        put(&placer, add_group(&placer, replicas, replication));
+    }
+    assert(status != STATUS_OK || placer.placed == count_after - first);
+    return status;
+}
+
+static struct replica_list replicas_of(const struct placer *placer, uint32_t slot)
+{
+    if (slot < placer->old_groups) {
+        const struct partition_group *group = &placer->topic->groups[slot];
+        return (struct replica_list){group->replicas, group->replica_count};
+    }
+    const struct GROUP *group = &placer->record->groups[slot - placer->old_groups];
+    return (struct replica_list){group->replicas, group->replicas_count};
+}
+
+static bool same_replicas(struct replica_list a, struct replica_list b)
+{
+    return a.count == b.count &&
+           memcmp(a.brokers, b.brokers, (size_t)a.count * sizeof *a.brokers) == 0;
+}
+
+/* A group of just these brokers, the search beginning at another one for each partition so that
+ * partitions are spread; the number of groups when there is none. */
+static uint32_t find_group(const struct placer *placer, struct replica_list list)
+{
+    uint32_t first = (uint32_t)placer->placed;
+    for (uint32_t i = 0; i < placer->groups; i++) {
+        uint32_t slot = (first + i) % placer->groups;
+        if (same_replicas(replicas_of(placer, slot), list)) {
+            return slot;
+        }
+    }
+    return placer->groups;
+}
+
+enum status placement_manual(struct command *command, const struct topic_image *topic,
+                             const struct replica_list *lists, int32_t list_count, uint32_t cap,
+                             struct partition_groups_record *record)
+{
+    assert(cap > 0 && list_count > 0);
+    struct placer placer;
+    enum status status = start(&placer, command, topic, list_count, (uint32_t)list_count, record);
+    for (int32_t i = 0; i < list_count && status == STATUS_OK; i++) {
+        uint32_t slot = placer.groups < cap ? placer.groups : find_group(&placer, lists[i]);
+        if (slot < placer.groups) {
+            put(&placer, slot);
+        } else if (placer.groups == TOPIC_GROUPS_MOST) {
+            status = STATUS_LIMIT;
+        } else {
+            put(&placer, add_group(&placer, lists[i].brokers, lists[i].count));
+        }
+    }
+    assert(status != STATUS_OK || placer.placed == list_count);
+    return status;
+}
+
+static bool is_named_before(struct replica_list list, int32_t at)
+{
+    for (int32_t i = 0; i < at; i++) {
+        if (list.brokers[i] == list.brokers[at]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct refusal placement_check(const struct command *command, struct replica_list list,
+                               int32_t replication)
+{
+    struct arena *arena = command->arena;
+    enum kafka_error error = KAFKA_INVALID_REPLICA_ASSIGNMENT;
+    if (list.count <= 0) {
+        return (struct refusal){error, VIEW_LITERAL("A partition is assigned to no broker")};
+    }
+    for (int32_t i = 0; i < list.count; i++) {
+        if (!command_has_broker(command, list.brokers[i])) {
+            return (struct refusal){
+                error, arena_format(arena, "A partition is assigned to broker %d, which is not "
+                                           "registered", list.brokers[i])};
+        }
+        if (is_named_before(list, i)) {
+            return (struct refusal){error, arena_format(arena,
+                                                        "A partition is assigned to broker %d "
+                                                        "more than once", list.brokers[i])};
+        }
+    }
+    if (replication > 0 && list.count != replication) {
+        return (struct refusal){
+            error, arena_format(arena, "A partition is assigned to %d broker(s), those before it "
+                                       "to %d", list.count, replication)};
+    }
+    return REFUSAL_NONE;
+}
