@@ -25,6 +25,15 @@ struct block *block_copy(struct view view)
     return block;
 }
 
+struct block *block_resize(struct block *block, size_t capacity)
+{
+    assert(atomic_load_explicit(&block->references, memory_order_acquire) == 1);
+    assert(capacity > 0);
+    block = memory_resize(block, sizeof *block + capacity, 1);
+    block->capacity = capacity;
+    return block;
+}
+
 struct block *block_ref(struct block *block)
 {
     assert(block != NULL);

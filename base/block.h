@@ -31,6 +31,10 @@ struct block *block_new(size_t capacity);
 /* A new block holding a copy of the bytes. */
 struct block *block_copy(struct view view);
 
+/* The same block with another capacity; its bytes up to the smaller one are kept. It must have a
+ * single owner; the old pointer is gone. */
+struct block *block_resize(struct block *block, size_t capacity);
+
 /* One more reference; returns the block. */
 struct block *block_ref(struct block *block);
 

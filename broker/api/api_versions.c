@@ -1,0 +1,94 @@
+/* ApiVersions: what this broker serves (KIP-35, KIP-511, KIP-584).
+ *
+ * A version that is not known is answered in version 0 with error 35 and the one line a client
+ * needs to try again; the connection stays.
+ */
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+
+#include "broker/api/handlers.h"
+#include "broker/api/request.h"
+#include "broker/api/service.h"
+#include "broker/server/broker.h"
+#include "messages/api_versions.h"
+#include "messages/errors.h"
+#include "protocol/api_table.h"
+
+/* [a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])? as Kafka has it. */
+static bool is_software_name(struct view name)
+{
+    if (name.length == 0 || !isalnum(name.data[0]) || !isalnum(name.data[name.length - 1])) {
+        return false;
+    }
+    for (size_t i = 0; i < name.length; i++) {
+        if (!isalnum(name.data[i]) && name.data[i] != '-' && name.data[i] != '.') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void fill_range(struct api_versions_response_api_version *range, const struct api *api)
+{
+    range->api_key = api->key;
+    range->min_version = api->first_advertised_version;
+    range->max_version = api->last_advertised_version;
+}
+
+static void list_services(struct request *request, struct api_versions_response *response)
+{
+    size_t count;
+    const struct service *services = service_table(&count);
+    response->api_keys = request_take(request, count, sizeof *response->api_keys);
+    for (size_t i = 0; i < count; i++) {
+        fill_range(&response->api_keys[i], api_find(services[i].key));
+    }
+    response->api_keys_count = (int32_t)count;
+}
+
+static void answer_future_version(struct request *request)
+{
+    struct api_versions_response response;
+    message_init(&api_versions_response_type, &response);
+    response.error_code = KAFKA_UNSUPPORTED_VERSION;
+    response.api_keys = request_take(request, 1, sizeof *response.api_keys);
+    fill_range(&response.api_keys[0], request->api);
+    response.api_keys_count = 1;
+    request_answer(request, request->home, &response);
+}
+
+/* A client that says which cluster and node it means is told when it reached another. */
+static bool is_other_node(const struct request *request, const struct api_versions_request *message)
+{
+    const struct broker *broker = request->home->broker;
+    if (message->cluster_id.data != NULL && !view_is(message->cluster_id, broker->cluster_id)) {
+        return true;
+    }
+    return message->node_id >= 0 && message->node_id != broker->node_id;
+}
+
+void api_versions_handle(struct request *request)
+{
+    if (request->message == NULL) {
+        answer_future_version(request);
+        return;
+    }
+    const struct api_versions_request *message = request->message;
+    struct api_versions_response response;
+    message_init(&api_versions_response_type, &response);
+    if (request->api_version >= 3 && (!is_software_name(message->client_software_name) ||
+                                      !is_software_name(message->client_software_version))) {
+        response.error_code = KAFKA_INVALID_REQUEST;
+    } else if (is_other_node(request, message)) {
+        response.error_code = KAFKA_REBOOTSTRAP_REQUIRED;
+    } else {
+        struct connection *connection = request->connection;
+        snprintf(connection->software_name, sizeof connection->software_name, "%.*s",
+                 VIEW_PRINT(message->client_software_name));
+        snprintf(connection->software_version, sizeof connection->software_version, "%.*s",
+                 VIEW_PRINT(message->client_software_version));
+        list_services(request, &response);
+    }
+    request_answer(request, request->home, &response);
+}

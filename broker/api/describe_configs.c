@@ -1,0 +1,32 @@
+/* DescribeConfigs: the answer is made by broker/config/describe.c; here are the topics. */
+#include <assert.h>
+
+#include "broker/api/handlers.h"
+#include "broker/api/request.h"
+#include "broker/config/describe.h"
+#include "broker/controller/topic_image.h"
+#include "broker/group/replicas.h"
+#include "broker/server/broker.h"
+
+static bool find_topic(void *context, struct view name, const struct topic_override **overrides,
+                       uint32_t *count)
+{
+    struct topic_image *topic = replicas_topic(context, name);
+    if (topic == NULL) {
+        return false;
+    }
+    *overrides = topic->overrides;
+    *count = topic->override_count;
+    return true;
+}
+
+void describe_configs_handle(struct request *request)
+{
+    struct describe_configs_response response = describe_configs_response_default;
+    struct describe_topics topics = {.find = find_topic, .context = request->home->replicas};
+    enum status status = describe_configs(request->home->broker->config, &topics, request->message,
+                                          &request->arena, &response);
+    assert(status == STATUS_OK);
+    (void)status;
+    request_answer(request, request->home, &response);
+}

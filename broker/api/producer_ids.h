@@ -1,0 +1,35 @@
+/* Producer ids for idempotent producers: each shard hands them out of a block of its own, which the
+ * metadata log gave to it. What is left of a block at a restart is never used; so no id is given
+ * twice. */
+#ifndef OTTLA_BROKER_API_PRODUCER_IDS_H
+#define OTTLA_BROKER_API_PRODUCER_IDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "broker/server/metadata_log.h"
+
+struct producer_ids {
+    struct metadata_command command;  /* the one that asks for the next block */
+    int64_t next;
+    int64_t end;                      /* of the block; next == end: used up */
+    int64_t block_start;              /* written on shard 0 while the command is there */
+    bool asking;
+    struct list waiting;              /* struct producer_id_wait */
+};
+
+/* Somebody who waits for an id. */
+struct producer_id_wait {
+    struct list_link link;
+    /* KAFKA_NONE and an id, or why there is none. */
+    void (*done)(struct producer_id_wait *wait, int16_t error, int64_t id);
+};
+
+void producer_ids_init(struct producer_ids *ids);
+
+/* Gives the next id, at once or when a block has come. On the shard that owns `ids`. */
+void producer_ids_take(struct shard *shard, struct producer_ids *ids,
+                       struct producer_id_wait *wait);
+
+#endif

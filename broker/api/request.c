@@ -1,0 +1,249 @@
+/* A request's life: header and body decoded in place, handed to its handler, the answer encoded by
+ * whoever holds it and written by its connection. What a client sends wrong ends in a closed
+ * connection with a reason; nothing else here can fail. */
+#include "broker/api/request.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/api/service.h"
+#include "io/clock.h"
+#include "messages/header.h"
+#include "protocol/api_table.h"
+
+enum {
+    DECODED_FACTOR = 8,                    /* bytes of structs for each byte of the frame */
+    DECODED_EXTRA = 64 * 1024,
+    DECODED_MOST = 16 * 1024 * 1024,       /* so that a frame of tiny elements stays small */
+    COPY_BELOW_BYTES = 16 * 1024,          /* smaller answers are copied into the output */
+};
+
+struct request *request_new(struct connection *connection, struct block *frame, size_t length)
+{
+    assert(length <= frame->capacity);
+    struct request *request = memory_new_zero(1, sizeof *request);
+    request->connection = connection;
+    request->home = connection->shard;
+    request->frame = frame;
+    request->frame_length = length;
+    request->started_ns = clock_monotonic_ns();
+    size_t limit = length * DECODED_FACTOR + DECODED_EXTRA;
+    arena_init(&request->arena, limit < DECODED_MOST ? limit : DECODED_MOST);
+    return request;
+}
+
+void *request_take(struct request *request, size_t count, size_t size)
+{
+    void *taken = arena_take(&request->arena, count, size);
+    assert(taken != NULL);
+    return taken;
+}
+
+void *request_elements(struct request *request, size_t count, const void *defaults, size_t size)
+{
+    void *taken = message_elements(&request->arena, count, defaults, size);
+    assert(taken != NULL || count == 0);
+    return taken;
+}
+
+static void refuse(struct request *request, const char *what)
+{
+    char reason[200];
+    snprintf(reason, sizeof reason, "%s (api key %d, version %d, client id \"%.*s\")", what,
+             request->api_key, request->api_version, VIEW_PRINT(request->client_id));
+    struct connection *connection = request->connection;
+    request->silent = true;
+    request->answered = true;
+    connection_close(connection, reason);
+    connection_answered(connection);
+}
+
+/* ApiVersions in a version that is not known gets an answer in version 0 (KIP-511); for that only
+ * the header up to the client id may be read, which is alike in both header versions. */
+static bool is_future_api_versions(const struct request *request)
+{
+    return request->api_key == API_API_VERSIONS &&
+           (request->api_version > request->api->last_version || request->api_version < 0);
+}
+
+static bool decode_header(struct request *request, struct view *input)
+{
+    request->api_key = (int16_t)load_be16(input->data);
+    request->api_version = (int16_t)load_be16(input->data + 2);
+    request->correlation_id = (int32_t)load_be32(input->data + 4);
+    request->api = api_find(request->api_key);
+    bool plain = request->api == NULL || is_future_api_versions(request);
+    int16_t version = plain ? 1 : api_request_header_version(request->api, request->api_version);
+    struct request_header header;
+    if (message_decode(&request_header_type, version, input, &request->arena, &header) !=
+        STATUS_OK) {
+        return false;
+    }
+    request->client_id = header.client_id;
+    return true;
+}
+
+static bool decode_message(struct request *request, struct view body)
+{
+    const struct message_type *type = request->api->request;
+    request->message = request_take(request, 1, type->body->size_bytes);
+    enum status status = message_decode_whole(type, request->api_version, body, &request->arena,
+                                              request->message);
+    /* What handlers take from here on is a small multiple of what was decoded. */
+    request->arena.limit_bytes = SIZE_MAX / 2;
+    return status == STATUS_OK;
+}
+
+void request_start(struct request *request)
+{
+    assert(request->frame_length >= 8);
+    struct view input = {request->frame->bytes, request->frame_length};
+    if (!decode_header(request, &input)) {
+        refuse(request, "the request header cannot be read");
+        return;
+    }
+    const struct service *service = service_find(request->api_key);
+    if (service == NULL || request->api == NULL) {
+        refuse(request, "this api key is not served");
+        return;
+    }
+    if (is_future_api_versions(request)) {
+        service->handle(request);
+        return;
+    }
+    const struct api *api = request->api;
+    if (request->api_version < api->first_version ||
+        request->api_version > api->last_advertised_version) {
+        refuse(request, "this version is not served");
+        return;
+    }
+    if (!decode_message(request, input)) {
+        refuse(request, "the request's body cannot be read");
+        return;
+    }
+    service->handle(request);
+}
+
+static size_t append_message(struct request *request, const struct message_type *type,
+                             int16_t version, const void *message, struct message_output *output)
+{
+    enum status status = message_encode(type, version, message, output);
+    if (status != STATUS_OK) {
+        log_error("api", "the answer to %s %d cannot be written: %s", request->api->name, version,
+                  status_text(status));
+    }
+    assert(status == STATUS_OK);
+    size_t gap_bytes = 0;
+    for (size_t i = 0; i < output->gap_count; i++) {
+        gap_bytes += output->gaps[i].length;
+    }
+    return gap_bytes;
+}
+
+void request_encode(struct request *request, const void *response)
+{
+    /* What is not known is answered in version 0. */
+    int16_t version = is_future_api_versions(request) ? 0 : request->api_version;
+    struct buffer *answer = &request->answer;
+    struct message_output output = {.buffer = answer};
+    struct response_header header = {.correlation_id = request->correlation_id};
+    answer->length = 0;
+    free(request->gaps);
+    buffer_append_be32(answer, 0);
+    append_message(request, &response_header_type,
+                   api_response_header_version(request->api, version), &header, &output);
+    size_t gap_bytes = append_message(request, request->api->response, version, response, &output);
+    size_t total = answer->length - 4 + gap_bytes;
+    assert(total <= INT32_MAX);
+    store_be32(answer->data, (uint32_t)total);
+    request->gaps = output.gaps;
+    request->gap_count = output.gap_count;
+    assert(request->gap_count == 0 || request->fill_gap != NULL);
+}
+
+static void arrive_home(struct shard *shard, struct mail *mail)
+{
+    struct request *request = request_of_mail(mail);
+    assert(shard == request->home);
+    request->answered = true;
+    if (request->silent && request->close_after) {
+        connection_close(request->connection, "a request that takes no answer failed");
+    }
+    connection_answered(request->connection);
+}
+
+void request_go_home(struct request *request, struct shard *here)
+{
+    assert(!request->answered);
+    if (here == request->home) {
+        arrive_home(here, &request->mail);
+    } else {
+        request_send(request, request->home, arrive_home);
+    }
+}
+
+void request_answer(struct request *request, struct shard *here, const void *response)
+{
+    request_encode(request, response);
+    request_go_home(request, here);
+}
+
+void request_finish_silently(struct request *request, struct shard *here, bool close_connection)
+{
+    request->silent = true;
+    request->close_after = close_connection;
+    request_go_home(request, here);
+}
+
+void request_send(struct request *request, struct shard *to,
+                  void (*run)(struct shard *shard, struct mail *mail))
+{
+    request->mail.run = run;
+    shard_post(to, &request->mail);
+}
+
+static void free_bytes(const void *data, size_t length, void *argument)
+{
+    (void)data;
+    (void)length;
+    free(argument);
+}
+
+void request_write_answer(struct request *request, struct evbuffer *out)
+{
+    assert(request->answered);
+    if (request->silent) {
+        return;
+    }
+    struct buffer *answer = &request->answer;
+    size_t from = 0;
+    bool copied = answer->length < COPY_BELOW_BYTES || request->gap_count > 0;
+    for (size_t i = 0; i < request->gap_count; i++) {
+        size_t to = request->gaps[i].position;
+        evbuffer_add(out, answer->data + from, to - from);
+        request->fill_gap(request, i, out);
+        from = to;
+    }
+    if (copied) {
+        evbuffer_add(out, answer->data + from, answer->length - from);
+    } else {
+        evbuffer_add_reference(out, answer->data, answer->length, free_bytes, answer->data);
+        *answer = (struct buffer){0};
+    }
+}
+
+void request_free(struct request *request)
+{
+    if (request->release != NULL) {
+        request->release(request);
+    }
+    free(request->gaps);
+    buffer_free(&request->answer);
+    arena_free(&request->arena);
+    block_unref(request->frame);
+    free(request);
+}

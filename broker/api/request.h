@@ -1,0 +1,91 @@
+/* One request on its way through the broker, and its answer on the way back.
+ *
+ * It owns its frame and an arena; the decoded message's strings are views into the frame. One part
+ * holds it at a time: the connection's shard, or, sent as mail, the shard of a partition group.
+ * Whoever holds it encodes the answer; then it goes home to its connection.
+ */
+#ifndef OTTLA_BROKER_API_REQUEST_H
+#define OTTLA_BROKER_API_REQUEST_H
+
+#include <event2/buffer.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/block.h"
+#include "base/buffer.h"
+#include "base/list.h"
+#include "broker/net/connection.h"
+#include "broker/net/mailbox.h"
+#include "broker/net/shard.h"
+#include "protocol/codec.h"
+
+struct api;
+
+struct request {
+    struct mail mail;             /* while it travels between shards */
+    struct list_link link;        /* in the connection's requests */
+    struct connection *connection;
+    struct shard *home;
+    const struct api *api;
+    struct block *frame;
+    size_t frame_length;
+    struct arena arena;
+    int16_t api_key;
+    int16_t api_version;
+    int32_t correlation_id;
+    struct view client_id;
+    void *message;                /* the decoded request, of the api's request type */
+    void *state;                  /* a handler's own, in the arena */
+    void (*release)(struct request *request); /* lets go of what `state` holds; may be null */
+    bool answered;
+    bool silent;                  /* no answer is written (Produce with acks 0) */
+    bool close_after;             /* the connection ends after this answer */
+    uint64_t started_ns;
+    struct buffer answer;         /* size, header and body */
+    struct message_gap *gaps;     /* where file ranges and slices go into the answer */
+    size_t gap_count;
+    /* Adds the bytes of gap number `gap` to `out`; set by the handler that leaves gaps. */
+    void (*fill_gap)(struct request *request, size_t gap, struct evbuffer *out);
+};
+
+/* A request that owns the frame's reference. */
+struct request *request_new(struct connection *connection, struct block *frame, size_t length);
+
+/* Decodes and dispatches it on the connection's shard; closes the connection when it cannot. */
+void request_start(struct request *request);
+
+/* Encodes the answer, a message of the api's response type, and brings the request home. `here` is
+ * the shard that holds it now. After this the caller no longer has the request. */
+void request_answer(struct request *request, struct shard *here, const void *response);
+
+/* The two halves of request_answer, for an answer that is made at one time and given at another.
+ * Encoding again replaces what was encoded before. */
+void request_encode(struct request *request, const void *response);
+void request_go_home(struct request *request, struct shard *here);
+
+/* Brings it home without an answer: acks 0, or when the connection has to close. */
+void request_finish_silently(struct request *request, struct shard *here, bool close_connection);
+
+/* Sends the request to another shard, which runs `run` with it. */
+void request_send(struct request *request, struct shard *to,
+                  void (*run)(struct shard *shard, struct mail *mail));
+
+/* Zeroed memory that lives as long as the request. Never null: what a client can ask for is bounded
+ * while decoding. */
+void *request_take(struct request *request, size_t count, size_t size);
+
+/* `count` copies of `defaults` (a generated `<struct>_default`, `size` bytes), likewise. */
+void *request_elements(struct request *request, size_t count, const void *defaults, size_t size);
+
+/* The request whose mail this is. */
+static inline struct request *request_of_mail(struct mail *mail)
+{
+    return container_of(mail, struct request, mail);
+}
+
+/* For the connection only: appends the answer's bytes; releases the request. */
+void request_write_answer(struct request *request, struct evbuffer *out);
+void request_free(struct request *request);
+
+#endif

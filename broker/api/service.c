@@ -1,0 +1,58 @@
+/* The table of served APIs, in order of keys. */
+#include "broker/api/service.h"
+
+#include <assert.h>
+
+#include "broker/api/handlers.h"
+#include "messages/api_keys.h"
+
+static const struct service services[] = {
+    {API_PRODUCE, produce_handle},
+    {API_FETCH, fetch_handle},
+    {API_LIST_OFFSETS, list_offsets_handle},
+    {API_METADATA, metadata_handle},
+    {API_OFFSET_COMMIT, offset_commit_handle},
+    {API_OFFSET_FETCH, offset_fetch_handle},
+    {API_FIND_COORDINATOR, find_coordinator_handle},
+    {API_JOIN_GROUP, join_group_handle},
+    {API_HEARTBEAT, heartbeat_handle},
+    {API_LEAVE_GROUP, leave_group_handle},
+    {API_SYNC_GROUP, sync_group_handle},
+    {API_DESCRIBE_GROUPS, describe_groups_handle},
+    {API_LIST_GROUPS, list_groups_handle},
+    {API_API_VERSIONS, api_versions_handle},
+    {API_CREATE_TOPICS, create_topics_handle},
+    {API_DELETE_TOPICS, delete_topics_handle},
+    {API_DELETE_RECORDS, delete_records_handle},
+    {API_INIT_PRODUCER_ID, init_producer_id_handle},
+    {API_OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch_handle},
+    {API_DESCRIBE_CONFIGS, describe_configs_handle},
+    {API_CREATE_PARTITIONS, create_partitions_handle},
+    {API_DELETE_GROUPS, delete_groups_handle},
+    {API_OFFSET_DELETE, offset_delete_handle},
+    {API_DESCRIBE_CLUSTER, describe_cluster_handle},
+};
+
+enum { SERVICE_COUNT = sizeof services / sizeof services[0] };
+
+const struct service *service_find(int16_t key)
+{
+    size_t low = 0;
+    size_t high = SERVICE_COUNT;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (services[middle].key < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < SERVICE_COUNT && services[low].key == key ? &services[low] : NULL;
+}
+
+const struct service *service_table(size_t *count)
+{
+    assert(count != NULL);
+    *count = SERVICE_COUNT;
+    return services;
+}

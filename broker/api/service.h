@@ -1,0 +1,26 @@
+/* The one table of what the broker serves: API key and handler. The versions are those of
+ * protocol/api_table.h: what a stock Kafka 4.4 broker offers for that key. Dispatch and ApiVersions
+ * come from here; a key is listed only when it is served right.
+ */
+#ifndef OTTLA_BROKER_API_SERVICE_H
+#define OTTLA_BROKER_API_SERVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct request;
+
+struct service {
+    int16_t key;
+    /* Takes the request on its connection's shard, with its message decoded; ends in
+     * request_answer, perhaps much later and on another shard. */
+    void (*handle)(struct request *request);
+};
+
+/* Null when the key is not served. */
+const struct service *service_find(int16_t key);
+
+/* The table, in order of keys. */
+const struct service *service_table(size_t *count);
+
+#endif

@@ -1,0 +1,128 @@
+/* CreateTopics, DeleteTopics, CreatePartitions: commands of the controller. The answer is made and
+ * encoded when the command runs, against the image it saw, and given when its records are in force;
+ * when they could not be written it is made anew with the reason. */
+#include <assert.h>
+
+#include "broker/api/handlers.h"
+#include "broker/api/request.h"
+#include "broker/controller/controller.h"
+#include "broker/server/broker.h"
+#include "broker/server/metadata_log.h"
+#include "messages/errors.h"
+
+struct topic_command {
+    struct metadata_command command;
+    struct request *request;
+    void *response;
+    /* Makes records and response on shard 0. */
+    enum status (*make)(const struct controller *controller, struct request *request,
+                        struct record_list *records, void *response);
+    /* Writes the error into what was going to be successful. */
+    void (*refuse)(void *response, int16_t error);
+};
+
+static void run(struct metadata_command *command, struct image *image,
+                struct record_list *records)
+{
+    struct topic_command *topics = container_of(command, struct topic_command, command);
+    const struct controller controller = {image, command->from->broker->config};
+    enum status status =
+        topics->make(&controller, topics->request, records, topics->response);
+    assert(status == STATUS_OK);
+    (void)status;
+    request_encode(topics->request, topics->response);
+}
+
+static void ended(struct metadata_command *command, int16_t error)
+{
+    struct topic_command *topics = container_of(command, struct topic_command, command);
+    if (error != KAFKA_NONE) {
+        topics->refuse(topics->response, error);
+        request_encode(topics->request, topics->response);
+    }
+    request_go_home(topics->request, topics->request->home);
+}
+
+static void start(struct request *request, struct topic_command *topics, size_t response_size)
+{
+    topics->request = request;
+    topics->response = request_take(request, 1, response_size);
+    topics->command.run = run;
+    topics->command.done = ended;
+    metadata_submit(request->home, &topics->command);
+}
+
+static enum status make_created(const struct controller *controller, struct request *request,
+                                struct record_list *records, void *response)
+{
+    return controller_create_topics(controller, request->message, request->api_version,
+                                    &request->arena, records, response);
+}
+
+static void refuse_created(void *response, int16_t error)
+{
+    struct create_topics_response *out = response;
+    for (int32_t i = 0; i < out->topics_count; i++) {
+        if (out->topics[i].error_code == KAFKA_NONE) {
+            out->topics[i].error_code = error;
+        }
+    }
+}
+
+void create_topics_handle(struct request *request)
+{
+    struct topic_command *topics = request_take(request, 1, sizeof *topics);
+    topics->make = make_created;
+    topics->refuse = refuse_created;
+    start(request, topics, sizeof(struct create_topics_response));
+}
+
+static enum status make_deleted(const struct controller *controller, struct request *request,
+                                struct record_list *records, void *response)
+{
+    return controller_delete_topics(controller, request->message, request->api_version,
+                                    &request->arena, records, response);
+}
+
+static void refuse_deleted(void *response, int16_t error)
+{
+    struct delete_topics_response *out = response;
+    for (int32_t i = 0; i < out->responses_count; i++) {
+        if (out->responses[i].error_code == KAFKA_NONE) {
+            out->responses[i].error_code = error;
+        }
+    }
+}
+
+void delete_topics_handle(struct request *request)
+{
+    struct topic_command *topics = request_take(request, 1, sizeof *topics);
+    topics->make = make_deleted;
+    topics->refuse = refuse_deleted;
+    start(request, topics, sizeof(struct delete_topics_response));
+}
+
+static enum status make_grown(const struct controller *controller, struct request *request,
+                              struct record_list *records, void *response)
+{
+    return controller_create_partitions(controller, request->message, &request->arena, records,
+                                        response);
+}
+
+static void refuse_grown(void *response, int16_t error)
+{
+    struct create_partitions_response *out = response;
+    for (int32_t i = 0; i < out->results_count; i++) {
+        if (out->results[i].error_code == KAFKA_NONE) {
+            out->results[i].error_code = error;
+        }
+    }
+}
+
+void create_partitions_handle(struct request *request)
+{
+    struct topic_command *topics = request_take(request, 1, sizeof *topics);
+    topics->make = make_grown;
+    topics->refuse = refuse_grown;
+    start(request, topics, sizeof(struct create_partitions_response));
+}

@@ -1,0 +1,52 @@
+/* What the journal held when the process started, sorted by group, until each group takes its part.
+ *
+ * Filled by the journal's replay before any shard runs; then a group's part is used once, by its own
+ * shard. Entries below a mark are dropped while reading, so that memory is bounded by what the
+ * checkpoints do not cover yet.
+ */
+#ifndef OTTLA_BROKER_GROUP_BOOT_H
+#define OTTLA_BROKER_GROUP_BOOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "raft/raft.h"
+#include "storage/journal.h"
+
+/* One group's records. */
+struct journal_boot {
+    UT_hash_handle hh;
+    uint64_t group;
+    uint64_t mark;              /* entries up to here are covered by a checkpoint */
+    uint64_t vote_term;
+    int32_t voted_for;
+    bool damaged;               /* records of this group are lost */
+    struct journal_record *records; /* entries and truncations above the mark, in order */
+    size_t count;
+    size_t capacity;
+};
+
+/* All groups. */
+struct boot {
+    struct journal_boot *groups;
+    bool all_damaged;           /* records were lost and nobody knows whose */
+};
+
+/* The journal's handlers; context is the struct boot. */
+void boot_replay(void *context, const struct journal_record *record);
+void boot_damage(void *context, const struct journal_damage *damage);
+
+/* The group's part; null when the journal has nothing of it. */
+struct journal_boot *boot_find(const struct boot *boot, uint64_t group);
+
+/* Feeds entries, truncations and the vote into Raft. STATUS_CORRUPT when they do not fit. */
+MUST_USE enum status boot_restore(const struct journal_boot *part, struct raft *raft);
+
+/* Lets go of a part's entries; the part itself stays until boot_free. */
+void boot_release(struct journal_boot *part);
+
+/* Releases everything. */
+void boot_free(struct boot *boot);
+
+#endif

@@ -1,0 +1,45 @@
+/* Who leads each partition group, as every thread may ask: soft state (architecture: metadata logs).
+ *
+ * Group ids are small dense numbers that are never used twice, so this is a growing array of
+ * pages. The group's shard writes, everybody reads; there are no locks.
+ */
+#ifndef OTTLA_BROKER_GROUP_DIRECTORY_H
+#define OTTLA_BROKER_GROUP_DIRECTORY_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum { DIRECTORY_PAGE_GROUPS = 1024, DIRECTORY_PAGES = 4096 };
+
+struct directory_entry {
+    _Atomic int32_t leader;       /* broker id, -1 none */
+    _Atomic int32_t epoch;        /* Raft term of that leader; -1 none yet */
+};
+
+struct directory_page {
+    struct directory_entry entries[DIRECTORY_PAGE_GROUPS];
+};
+
+struct directory {
+    _Atomic(struct directory_page *) pages[DIRECTORY_PAGES];
+};
+
+/* What one read gives; leader -1 when nobody leads. */
+struct group_leader {
+    int32_t leader;
+    int32_t epoch;
+};
+
+/* Makes room for the group's entry, with no leader. Any thread. */
+void directory_add(struct directory *directory, uint64_t group_id);
+
+/* Tells who leads. Only the group's own shard. */
+void directory_set(struct directory *directory, uint64_t group_id, int32_t leader, int32_t epoch);
+
+/* Who leads, as last told; {-1, -1} for a group that is not known. */
+struct group_leader directory_get(const struct directory *directory, uint64_t group_id);
+
+/* Releases the pages. */
+void directory_free(struct directory *directory);
+
+#endif

@@ -1,0 +1,474 @@
+/* A group's life: opened from its checkpoint and the journal, stepped by events, closed.
+ *
+ * Raft's actions are carried out in their order. An action may lead to another step of this or
+ * another group; each depth has an action list of its own, and applying is driven by applied_index,
+ * so that nesting cannot apply an entry twice or out of order.
+ */
+#include "broker/group/group.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/controller/topic_image.h"
+#include "broker/group/boot.h"
+#include "broker/group/directory.h"
+#include "broker/group/group_journal.h"
+#include "broker/group/partition.h"
+#include "broker/group/replicas.h"
+#include "broker/group/topic_logs.h"
+#include "broker/server/broker.h"
+#include "io/clock.h"
+#include "messages/errors.h"
+
+static struct replicas *replicas_of(const struct group *group)
+{
+    return group->shard->replicas;
+}
+
+struct partition *group_partition(const struct group *group, int32_t number)
+{
+    int32_t low = 0;
+    int32_t high = group->partition_count;
+    while (low < high) {
+        int32_t middle = (low + high) / 2;
+        if (group->partitions[middle]->number < number) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    bool found = low < group->partition_count && group->partitions[low]->number == number;
+    return found ? group->partitions[low] : NULL;
+}
+
+int16_t group_error(const struct group *group)
+{
+    if (group->storage != STATUS_OK) {
+        return KAFKA_KAFKA_STORAGE_ERROR;
+    }
+    return group->leads && !group->closed ? KAFKA_NONE : KAFKA_NOT_LEADER_OR_FOLLOWER;
+}
+
+static void fail_proposals(struct group *group, enum status status)
+{
+    struct list_link *link;
+    while ((link = list_pop_front(&group->proposals)) != NULL) {
+        struct proposal *proposal = container_of(link, struct proposal, link);
+        proposal->done(proposal, status);
+    }
+}
+
+static void complete_proposals(struct group *group)
+{
+    struct list_link *link;
+    while ((link = list_first(&group->proposals)) != NULL) {
+        struct proposal *proposal = container_of(link, struct proposal, link);
+        if (proposal->index > group->applied_index) {
+            break;
+        }
+        list_remove(link);
+        proposal->done(proposal, STATUS_OK);
+    }
+}
+
+static void mark_dirty(struct group *group)
+{
+    if (!list_contains(&group->dirty)) {
+        group->dirty_since_ms = clock_monotonic_ms();
+        list_push_back(&replicas_of(group)->dirty, &group->dirty);
+    }
+}
+
+static enum status apply_payload(struct group *group, struct slice payload, int64_t now_ms)
+{
+    assert(payload.length > GROUP_PAYLOAD_PREFIX);
+    uint32_t prefix = load_be32(payload.data);
+    int32_t number = (int32_t)(prefix & 0xffffff);
+    struct partition *partition = group_partition(group, number);
+    if (partition == NULL) {
+        log_error("group", "group %" PRIu64 " has an entry for partition %d, which it lacks",
+                  group->id, number);
+        return STATUS_CORRUPT;
+    }
+    struct slice body = {payload.block, payload.data + GROUP_PAYLOAD_PREFIX,
+                         payload.length - GROUP_PAYLOAD_PREFIX};
+    return partition_apply(partition, (enum payload_kind)(prefix >> 24), body, now_ms);
+}
+
+static void apply_up_to(struct group *group, uint64_t last)
+{
+    int64_t now_ms = clock_wall_ms();
+    while (group->applied_index < last && group->storage == STATUS_OK) {
+        struct raft_entry entry = *raft_entry_at(group->raft, group->applied_index + 1);
+        assert(entry.index == group->applied_index + 1);
+        if (entry.kind == RAFT_ENTRY_DATA) {
+            enum status status = apply_payload(group, entry.payload, now_ms);
+            if (status != STATUS_OK) {
+                group_fail(group, status);
+                return;
+            }
+        }
+        group->applied_index = entry.index;
+        group->applied_term = entry.term;
+    }
+    mark_dirty(group);
+    complete_proposals(group);
+    raft_release(group->raft, group->applied_index);
+}
+
+static void tell_role(struct group *group)
+{
+    struct broker *broker = group->shard->broker;
+    int32_t leader = group->leads ? broker->node_id : raft_leader(group->raft);
+    if (!group->leads && leader == broker->node_id) {
+        leader = -1; /* elected, but not ready to serve */
+    }
+    directory_set(&broker->directory, group->id, leader, (int32_t)raft_term(group->raft));
+}
+
+static void started(struct group *group)
+{
+    if (group->starting) {
+        group->starting = false;
+        replicas_group_started(replicas_of(group));
+    }
+}
+
+static void begin_leading(struct group *group)
+{
+    group->leads = true;
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        struct partition *partition = group->partitions[i];
+        partition->next_offset = partition_log_end(partition->log);
+    }
+    tell_role(group);
+    if (group->machine != NULL) {
+        group->machine->led(group, true);
+    }
+    started(group);
+}
+
+static void stop_leading(struct group *group)
+{
+    bool led = group->leads;
+    group->leads = false;
+    tell_role(group);
+    if (!led) {
+        return;
+    }
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        struct partition *partition = group->partitions[i];
+        producer_state_drop_proposed(partition_log_producers(partition->log), 0);
+        partition_wake(partition);
+    }
+    if (group->machine != NULL) {
+        group->machine->led(group, false);
+    }
+    fail_proposals(group, group->storage == STATUS_OK ? STATUS_CLOSED : group->storage);
+}
+
+static void role_changed(struct group *group, enum raft_role role)
+{
+    if (role == RAFT_LEADER) {
+        group->lead_index = raft_last_index(group->raft);
+    } else {
+        stop_leading(group);
+    }
+}
+
+static void carry_out(struct group *group, const struct raft_action *action)
+{
+    switch ((enum raft_action_kind)action->kind) {
+    case RAFT_ACTION_SAVE:
+        group_journal_save(group, action->save.term, action->save.voted_for);
+        break;
+    case RAFT_ACTION_TRUNCATE:
+        group_journal_truncate(group, action->index);
+        break;
+    case RAFT_ACTION_APPEND:
+        group_journal_append(group, action->append.first, action->append.last,
+                             action->append.term);
+        break;
+    case RAFT_ACTION_COMMIT:
+        apply_up_to(group, action->commit.last);
+        break;
+    case RAFT_ACTION_ROLE:
+        role_changed(group, action->role.role);
+        break;
+    case RAFT_ACTION_SEND:
+    case RAFT_ACTION_SNAPSHOT_NEEDED:
+        /* Only groups with peers do this; every group here has one voter. */
+        assert(!"a group with one voter has nobody to send to");
+        break;
+    case RAFT_ACTION_MEMBERS:
+    case RAFT_ACTION_READ_READY:
+    case RAFT_ACTION_READ_FAILED:
+    case RAFT_ACTION_TRANSFER_FAILED:
+    case RAFT_ACTION_SLEEP:
+    case RAFT_ACTION_WAKE:
+        break;
+    }
+}
+
+static enum raft_result step(struct group *group, const struct raft_event *event,
+                             uint64_t *proposed_index)
+{
+    struct replicas *replicas = replicas_of(group);
+    assert(replicas->depth < REPLICAS_STEP_DEPTH);
+    struct raft_actions *actions = &replicas->actions[replicas->depth++];
+    raft_actions_clear(actions);
+    enum raft_result result = raft_step(group->raft, event, actions);
+    for (size_t i = 0; i < actions->count; i++) {
+        struct raft_action action = actions->list[i];
+        if (proposed_index != NULL && action.kind == RAFT_ACTION_APPEND) {
+            *proposed_index = action.append.last;
+        }
+        carry_out(group, &action);
+    }
+    replicas->depth--;
+    bool is_leader = raft_role(group->raft) == RAFT_LEADER && group->storage == STATUS_OK;
+    if (is_leader && !group->leads && group->applied_index >= group->lead_index) {
+        begin_leading(group);
+    }
+    return result;
+}
+
+void group_step(struct group *group, const struct raft_event *event)
+{
+    step(group, event, NULL);
+}
+
+enum raft_result group_propose(struct group *group, struct slice payload,
+                               struct proposal *proposal)
+{
+    struct raft_event event = {.kind = RAFT_EVENT_PROPOSE,
+                               .propose = {.payloads = &payload, .count = 1}};
+    uint64_t index = 0;
+    enum raft_result result = step(group, &event, &index);
+    if (result != RAFT_OK) {
+        return result;
+    }
+    assert(index > group->applied_index);
+    proposal->index = index;
+    proposal->term = raft_term(group->raft);
+    list_push_back(&group->proposals, &proposal->link);
+    return RAFT_OK;
+}
+
+void group_tick(struct group *group)
+{
+    if (raft_needs_ticks(group->raft)) {
+        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_TICK});
+    }
+}
+
+void group_fail(struct group *group, enum status status)
+{
+    assert(status != STATUS_OK);
+    if (group->storage != STATUS_OK) {
+        return;
+    }
+    group->storage = status;
+    log_error("group", "group %" PRIu64 " is offline: %s. Its partitions answer with "
+              "KAFKA_STORAGE_ERROR; nothing acknowledged is lost", group->id, status_text(status));
+    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_WITHDRAW});
+    stop_leading(group);
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        partition_wake(group->partitions[i]);
+    }
+    started(group);
+}
+
+void group_io_done(struct group *group)
+{
+    assert(group->io_pending > 0);
+    if (--group->io_pending == 0 && group->closed) {
+        group_free(group);
+    }
+}
+
+static struct partition *add_partition(struct group *group, int32_t number)
+{
+    struct partition *partition = partition_new(group, number);
+    group->partitions = memory_resize(group->partitions, (size_t)group->partition_count + 1,
+                                      sizeof *group->partitions);
+    assert(group->partition_count == 0 ||
+           group->partitions[group->partition_count - 1]->number < number);
+    group->partitions[group->partition_count++] = partition;
+    return partition;
+}
+
+static void open_partition(struct group *group, int32_t number,
+                           const struct checkpoint *checkpoint)
+{
+    struct partition *partition = add_partition(group, number);
+    struct log_damage damage;
+    enum status status = topic_log_open(partition, checkpoint, &damage);
+    if (status == STATUS_OK && damage.file[0] == '\0') {
+        partition->next_offset = partition_log_end(partition->log);
+        return;
+    }
+    if (status == STATUS_OK) {
+        log_error("group", "%s-%d: %s is damaged at byte %" PRIu64 ", offset %" PRId64 ": %s",
+                  topic_log_name(group), number, damage.file, damage.position, damage.offset,
+                  damage.reason);
+        status = STATUS_CORRUPT;
+    }
+    partition->damaged = true;
+    group->storage = status;
+}
+
+/* Those that the topic gives to this group and that are not open yet: always the highest ones. */
+static void open_partitions(struct group *group, const struct checkpoint *checkpoint)
+{
+    int32_t from = group->partition_count == 0
+                       ? 0
+                       : group->partitions[group->partition_count - 1]->number + 1;
+    int32_t number;
+    while ((number = topic_log_next_partition(group, from)) >= 0) {
+        open_partition(group, number, checkpoint);
+        from = number + 1;
+    }
+}
+
+/* Where Raft's window starts: what the checkpoint or, without one, the journal's mark covers. */
+static void start_window(struct raft_config *config, const struct checkpoint *checkpoint,
+                         const struct journal_boot *boot)
+{
+    if (checkpoint->index > 0) {
+        config->start_index = checkpoint->index;
+        config->start_term = checkpoint->term;
+    } else if (boot != NULL) {
+        config->start_index = boot->mark;
+        config->start_term = boot->mark > 0 ? boot->vote_term : 0;
+    }
+    if (boot != NULL && boot->mark > config->start_index) {
+        config->start_index = boot->mark; /* the logs were scanned, they hold it */
+        config->start_term = boot->vote_term;
+    }
+    if (boot != NULL && boot->count > 0 && boot->records[0].kind == JOURNAL_ENTRY &&
+        config->start_term > boot->records[0].term) {
+        config->start_term = boot->records[0].term;
+    }
+}
+
+static void create_raft(struct group *group, const struct checkpoint *checkpoint,
+                        struct journal_boot *boot)
+{
+    struct raft_member self = {.id = group->shard->broker->node_id, .flags = RAFT_VOTER};
+    struct raft_config config = {
+        .id = self.id,
+        .seed = group->id * 1000003u + (uint64_t)self.id,
+        .voted_for = RAFT_NO_NODE,
+        .members = &self,
+        .member_count = 1,
+        .withdrawn = group->storage != STATUS_OK,
+    };
+    start_window(&config, checkpoint, boot);
+    group->raft = raft_create(&config);
+    group->applied_index = config.start_index;
+    group->applied_term = config.start_term;
+    group->marked_index = config.start_index;
+    if (boot != NULL) {
+        enum status status = boot->damaged ? STATUS_CORRUPT : boot_restore(boot, group->raft);
+        if (status != STATUS_OK && group->storage == STATUS_OK) {
+            group->storage = status;
+            group_step(group, &(struct raft_event){.kind = RAFT_EVENT_WITHDRAW});
+        }
+        boot_release(boot);
+    }
+}
+
+static void read_checkpoint(struct group *group, struct checkpoint *checkpoint)
+{
+    const char *groups_path = log_dir_groups_path(group->shard->broker->log_dir);
+    enum status status = checkpoint_read(groups_path, group->id, checkpoint);
+    if (status != STATUS_OK) {
+        *checkpoint = (struct checkpoint){.group = group->id};
+    }
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
+        log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); the logs are "
+                 "scanned instead", group->id, status_text(status));
+    }
+}
+
+enum status group_open(struct shard *shard, const struct group_start *start, struct group **out)
+{
+    struct group *group = memory_new_zero(1, sizeof *group);
+    group->id = start->id;
+    group->shard = shard;
+    group->machine = start->machine;
+    group->machine_state = start->machine_state;
+    list_init(&group->proposals);
+    topic_log_adopt(group, start->topic);
+    directory_add(&shard->broker->directory, group->id);
+    struct checkpoint checkpoint;
+    read_checkpoint(group, &checkpoint);
+    open_partitions(group, &checkpoint);
+    create_raft(group, &checkpoint, start->boot);
+    checkpoint_free(&checkpoint);
+    if (group->storage != STATUS_OK) {
+        log_error("group", "group %" PRIu64 " of %s stays offline: %s", group->id,
+                  topic_log_name(group), status_text(group->storage));
+    }
+    group->starting = true;
+    shard->replicas->groups_starting++;
+    replicas_add_group(shard->replicas, group);
+    *out = group;
+    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_START});
+    if (group->storage != STATUS_OK) {
+        tell_role(group);
+        started(group);
+    }
+    return STATUS_OK;
+}
+
+void group_update_topic(struct group *group, struct topic_image *topic)
+{
+    topic_log_adopt(group, topic);
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        partition_log_configure(group->partitions[i]->log, &group->log_settings);
+    }
+    struct checkpoint none = {.group = group->id};
+    open_partitions(group, &none);
+}
+
+void group_free(struct group *group)
+{
+    assert(group->io_pending == 0);
+    raft_free(group->raft);
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        partition_free(group->partitions[i]);
+    }
+    free(group->partitions);
+    topic_image_unref(group->topic);
+    free(group->topic_name);
+    free(group);
+}
+
+void group_close(struct group *group, bool deleted)
+{
+    assert(!group->closed);
+    started(group);
+    stop_leading(group);
+    if (group->machine != NULL) {
+        group->machine->close(group);
+    }
+    group->closed = true;
+    fail_proposals(group, STATUS_CLOSED);
+    replicas_drop_group(replicas_of(group), group);
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        partition_end(group->partitions[i], deleted);
+    }
+    if (deleted) {
+        journal_forget(replicas_of(group)->journal, group->id);
+        group_remove_checkpoint(group);
+    }
+    if (group->io_pending == 0) {
+        group_free(group);
+    }
+}

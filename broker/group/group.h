@@ -1,0 +1,131 @@
+/* A partition group: one Raft group joined to the shared journal and the logs of its partitions
+ * (architecture: partition groups).
+ *
+ * Happy path: group_propose hands a payload to Raft, its entry goes to the journal, the durable
+ * notice comes back to Raft, committed entries are applied: batches go to their partition's log,
+ * whoever waits for the proposal is told. Failures: the journal or a log cannot be written; then the
+ * group withdraws from Raft, acknowledges nothing more and says so to everybody who asks.
+ *
+ * A group lives on one shard; only the journal's and log writer's notices come from elsewhere, as
+ * mail.
+ */
+#ifndef OTTLA_BROKER_GROUP_GROUP_H
+#define OTTLA_BROKER_GROUP_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "base/block.h"
+#include "base/list.h"
+#include "base/status.h"
+#include "broker/net/shard.h"
+#include "raft/raft.h"
+#include "storage/checkpoint.h"
+#include "storage/partition_log.h"
+
+struct group;
+struct journal_boot;
+struct partition;
+struct topic_image;
+
+/* A payload is four bytes of partition number, big endian, and then one record batch. */
+enum { GROUP_PAYLOAD_PREFIX = 4 };
+
+/* Somebody who waits for a proposed entry. */
+struct proposal {
+    struct list_link link;
+    uint64_t index;
+    uint64_t term;
+    /* STATUS_OK: committed and applied. STATUS_CLOSED: leadership was lost first; the entry may or
+     * may not survive. Other: the storage failed. Called once, on the group's shard. */
+    void (*done)(struct proposal *proposal, enum status status);
+};
+
+/* What a group with a meaning of its own (metadata, consumer offsets) adds. */
+struct group_machine {
+    /* A committed batch was put into the partition's log. */
+    void (*applied)(struct group *group, struct partition *partition, struct view batch);
+    /* This node became or ceased to be the leader; as leader, everything before is applied. */
+    void (*led)(struct group *group, bool leads);
+    /* Lets go of machine_state. */
+    void (*close)(struct group *group);
+};
+
+struct group {
+    UT_hash_handle by_id;             /* in the shard's replicas */
+    uint64_t id;
+    struct shard *shard;
+    struct raft *raft;
+    struct topic_image *topic;        /* a reference; null for the metadata group */
+    char *topic_name;
+    struct log_settings log_settings; /* borrowed by the partitions' logs */
+    struct partition **partitions;    /* in order of their number */
+    int32_t partition_count;
+    const struct group_machine *machine; /* may be null */
+    void *machine_state;
+    struct list proposals;            /* struct proposal, in order of index */
+    struct list_link dirty;           /* in the shard's groups with something to checkpoint */
+    uint64_t applied_index;
+    uint64_t applied_term;
+    uint64_t marked_index;            /* of the last checkpoint */
+    uint64_t lead_index;              /* leader: applied up to here means that all is there */
+    uint64_t dirty_since_ms;
+    enum status storage;              /* STATUS_OK, or why the group is offline */
+    unsigned io_pending;              /* journal and writer operations under way */
+    bool leads;                       /* leader, and all that came before is applied */
+    bool checkpointing;
+    bool checkpoint_again;            /* asked for while one was under way */
+    bool damaged;                     /* stored bytes are lost: offline until repaired */
+    bool starting;                    /* counted in the shard's groups_starting */
+    bool closed;                      /* deleted; freed when io_pending is 0 */
+};
+
+/* What a group starts from. */
+struct group_start {
+    uint64_t id;
+    struct topic_image *topic;          /* null for the metadata group; the group takes its own ref */
+    const struct group_machine *machine;
+    void *machine_state;
+    struct journal_boot *boot;          /* what the journal held; null: nothing */
+};
+
+/* Opens the group's logs, replays its journal entries into Raft and starts it. STATUS_OK also when
+ * its storage is damaged: the group then exists, offline. */
+MUST_USE enum status group_open(struct shard *shard, const struct group_start *start,
+                                struct group **group);
+
+/* Proposes a payload; the group takes its own reference on the block. `proposal` is told later,
+ * unless the result is not RAFT_OK. Only the leader takes proposals. */
+MUST_USE enum raft_result group_propose(struct group *group, struct slice payload,
+                                        struct proposal *proposal);
+
+/* Whether the group can take a proposal now, as a Kafka error code: none, NOT_LEADER_OR_FOLLOWER,
+ * KAFKA_STORAGE_ERROR. */
+int16_t group_error(const struct group *group);
+
+/* The partition with this number, or null when the group does not have it. */
+struct partition *group_partition(const struct group *group, int32_t number);
+
+/* Adds the partitions that a newer image of the topic gives to this group. */
+void group_update_topic(struct group *group, struct topic_image *topic);
+
+/* Writes a checkpoint in the background: the logs are synced, then the journal is told. */
+void group_checkpoint(struct group *group);
+
+/* The storage failed: withdraw, fail who waits. */
+void group_fail(struct group *group, enum status status);
+
+/* Ends the group; its data is removed when `deleted`. Memory goes when nothing is under way. */
+void group_close(struct group *group, bool deleted);
+
+/* Removes the checkpoint of a deleted group in the background. */
+void group_remove_checkpoint(struct group *group);
+
+/* Releases a closed group when nothing of it is under way. */
+void group_free(struct group *group);
+
+/* Time passes for Raft. */
+void group_tick(struct group *group);
+
+#endif

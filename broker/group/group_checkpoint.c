@@ -1,0 +1,160 @@
+/* Checkpoints: the logs of a group are flushed, then the file that vouches for them is replaced,
+ * then the journal is told that it may forget. Each step waits for the one before; all of it runs in
+ * the background. A failure takes the group offline; the journal still has everything. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/group/group.h"
+#include "broker/group/group_journal.h"
+#include "broker/group/partition.h"
+#include "broker/group/replicas.h"
+#include "broker/group/topic_logs.h"
+#include "broker/server/broker.h"
+#include "storage/checkpoint.h"
+
+struct checkpoint_run {
+    struct log_job job;
+    struct group *group;
+    const char *groups_path;
+    struct checkpoint checkpoint;
+    unsigned waiting;
+    enum status status;
+};
+
+static void run_ended(struct checkpoint_run *run)
+{
+    struct group *group = run->group;
+    struct replicas *replicas = group->shard->replicas;
+    if (run->status == STATUS_OK && !group->closed) {
+        journal_mark(replicas->journal, group->id, run->checkpoint.index);
+        group->marked_index = run->checkpoint.index;
+    } else if (run->status != STATUS_OK) {
+        group_fail(group, run->status);
+    }
+    bool again = group->checkpoint_again && run->status == STATUS_OK;
+    group->checkpointing = false;
+    group->checkpoint_again = false;
+    replicas->checkpoints_pending--;
+    checkpoint_free(&run->checkpoint);
+    free(run);
+    if (again && !group->closed) {
+        group_checkpoint(group);
+    }
+    group_io_done(group);
+}
+
+/* On the log writer's thread. */
+static enum status write_file(struct log_job *job)
+{
+    struct checkpoint_run *run = container_of(job, struct checkpoint_run, job);
+    return checkpoint_write(run->groups_path, &run->checkpoint);
+}
+
+static void file_written(struct log_job *job, enum status status)
+{
+    struct checkpoint_run *run = container_of(job, struct checkpoint_run, job);
+    run->status = status;
+    run_ended(run);
+}
+
+static void all_flushed(struct checkpoint_run *run)
+{
+    struct group *group = run->group;
+    struct replicas *replicas = group->shard->replicas;
+    if (run->status != STATUS_OK || group->closed) {
+        run_ended(run);
+        return;
+    }
+    run->checkpoint.partitions = memory_new_zero((size_t)group->partition_count,
+                                                 sizeof *run->checkpoint.partitions);
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        struct partition *partition = group->partitions[i];
+        if (partition_log_segment_count(partition->log) == 0) {
+            continue; /* never written: nothing to vouch for */
+        }
+        run->checkpoint.partitions[run->checkpoint.partition_count++] =
+            (struct checkpoint_partition){
+                .topic_id = topic_log_id(group),
+                .partition = partition->number,
+                .next_offset = partition_log_synced(partition->log),
+                .log_start = partition_log_start(partition->log),
+            };
+    }
+    run->job = (struct log_job){.run = write_file, .done = file_written, .fatal = true};
+    log_writer_submit(replicas->writer, replicas->logs, &run->job);
+}
+
+static void flushed(void *context, enum status status, int64_t synced_offset)
+{
+    (void)synced_offset;
+    struct checkpoint_run *run = context;
+    if (status != STATUS_OK) {
+        run->status = status;
+    }
+    assert(run->waiting > 0);
+    if (--run->waiting == 0) {
+        all_flushed(run);
+    }
+}
+
+void group_checkpoint(struct group *group)
+{
+    struct replicas *replicas = group->shard->replicas;
+    if (list_contains(&group->dirty)) {
+        list_remove(&group->dirty);
+    }
+    if (group->checkpointing || group->storage != STATUS_OK || group->closed) {
+        group->checkpoint_again = group->checkpointing;
+        return;
+    }
+    struct checkpoint_run *run = memory_new_zero(1, sizeof *run);
+    run->group = group;
+    run->groups_path = log_dir_groups_path(group->shard->broker->log_dir);
+    run->checkpoint.group = group->id;
+    run->checkpoint.index = group->applied_index;
+    run->checkpoint.term = group->applied_term;
+    group->checkpointing = true;
+    group->io_pending++;
+    replicas->checkpoints_pending++;
+    run->waiting = 1; /* held until every flush is asked for */
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        run->waiting++;
+        partition_log_flush(group->partitions[i]->log, flushed, run);
+    }
+    flushed(run, STATUS_OK, 0);
+}
+
+struct removal {
+    struct log_job job;
+    uint64_t group_id;
+    const char *groups_path;
+};
+
+static enum status remove_file(struct log_job *job)
+{
+    struct removal *removal = container_of(job, struct removal, job);
+    return checkpoint_remove(removal->groups_path, removal->group_id);
+}
+
+static void file_removed(struct log_job *job, enum status status)
+{
+    struct removal *removal = container_of(job, struct removal, job);
+    if (status != STATUS_OK) {
+        log_warn("group", "the checkpoint of the deleted group %" PRIu64 " was not removed: %s",
+                 removal->group_id, status_text(status));
+    }
+    free(removal);
+}
+
+void group_remove_checkpoint(struct group *group)
+{
+    struct replicas *replicas = group->shard->replicas;
+    struct removal *removal = memory_new_zero(1, sizeof *removal);
+    removal->group_id = group->id;
+    removal->groups_path = log_dir_groups_path(group->shard->broker->log_dir);
+    removal->job = (struct log_job){.run = remove_file, .done = file_removed};
+    log_writer_submit(replicas->writer, replicas->logs, &removal->job);
+}

@@ -1,0 +1,99 @@
+/* One journal operation for each of Raft's append and save actions. The journal's thread ends an
+ * operation by mailing it to the group's shard; a failure takes the group offline there. */
+#include "broker/group/group_journal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "broker/group/replicas.h"
+#include "storage/journal.h"
+
+struct group_write {
+    struct journal_op op;
+    struct mail mail;
+    struct group *group;
+    enum status status;
+    struct raft_event after; /* fed to Raft when it is durable; kind 0: nothing */
+    struct journal_record records[];
+};
+
+static struct group_write *write_new(struct group *group, size_t record_count)
+{
+    struct group_write *write =
+        memory_new_zero(1, sizeof *write + record_count * sizeof write->records[0]);
+    write->group = group;
+    write->op.records = write->records;
+    write->op.record_count = record_count;
+    group->io_pending++;
+    return write;
+}
+
+static void write_ended(struct shard *shard, struct mail *mail)
+{
+    (void)shard;
+    struct group_write *write = container_of(mail, struct group_write, mail);
+    struct group *group = write->group;
+    if (write->status != STATUS_OK) {
+        group_fail(group, write->status);
+    } else if (write->after.kind != 0 && !group->closed) {
+        group_step(group, &write->after);
+    }
+    free(write);
+    group_io_done(group);
+}
+
+/* On the journal's thread. */
+static void journal_done(struct journal_op *op, enum status status)
+{
+    struct group_write *write = container_of(op, struct group_write, op);
+    write->status = status;
+    write->mail.run = write_ended;
+    shard_post(write->group->shard, &write->mail);
+}
+
+static void submit(struct group_write *write)
+{
+    write->op.done = journal_done;
+    journal_submit(write->group->shard->replicas->journal, &write->op);
+}
+
+void group_journal_append(struct group *group, uint64_t first, uint64_t last, uint64_t term)
+{
+    assert(first <= last);
+    struct group_write *write = write_new(group, last - first + 1);
+    for (uint64_t index = first; index <= last; index++) {
+        const struct raft_entry *entry = raft_entry_at(group->raft, index);
+        write->records[index - first] = (struct journal_record){
+            .kind = JOURNAL_ENTRY,
+            .entry_kind = entry->kind,
+            .group = group->id,
+            .term = entry->term,
+            .index = entry->index,
+            .payload = entry->payload,
+        };
+    }
+    write->after.kind = RAFT_EVENT_PERSISTED;
+    write->after.persisted.term = term;
+    write->after.persisted.index = last;
+    submit(write);
+}
+
+void group_journal_save(struct group *group, uint64_t term, int32_t voted_for)
+{
+    struct group_write *write = write_new(group, 1);
+    write->records[0] = (struct journal_record){
+        .kind = JOURNAL_VOTE, .group = group->id, .term = term, .voted_for = voted_for};
+    write->after.kind = RAFT_EVENT_SAVED;
+    write->after.saved.term = term;
+    write->after.saved.voted_for = voted_for;
+    submit(write);
+}
+
+void group_journal_truncate(struct group *group, uint64_t index)
+{
+    struct group_write *write = write_new(group, 1);
+    write->records[0] =
+        (struct journal_record){.kind = JOURNAL_TRUNCATE, .group = group->id, .index = index};
+    submit(write);
+}

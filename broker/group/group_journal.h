@@ -1,0 +1,22 @@
+/* The way of a group's entries and votes into the shared journal, and of the durable notice back to
+ * the group's shard. */
+#ifndef OTTLA_BROKER_GROUP_GROUP_JOURNAL_H
+#define OTTLA_BROKER_GROUP_GROUP_JOURNAL_H
+
+#include "broker/group/group.h"
+#include "raft/raft.h"
+
+/* Submits entries first..last of the group's window; RAFT_EVENT_PERSISTED follows. */
+void group_journal_append(struct group *group, uint64_t first, uint64_t last, uint64_t term);
+
+/* Submits the hard state; RAFT_EVENT_SAVED follows. */
+void group_journal_save(struct group *group, uint64_t term, int32_t voted_for);
+
+/* Submits a truncation; nothing follows. */
+void group_journal_truncate(struct group *group, uint64_t index);
+
+/* What the group does with the notices; implemented in group.c. */
+void group_step(struct group *group, const struct raft_event *event);
+void group_io_done(struct group *group);
+
+#endif

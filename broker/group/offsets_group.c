@@ -1,0 +1,349 @@
+/* The join of coordinators (pure machines) with their partitions: appending, loading, timers. */
+#include "broker/group/offsets_group.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/controller/topic_image.h"
+#include "broker/group/log_reader.h"
+#include "broker/group/partition.h"
+#include "broker/group/replicas.h"
+#include "broker/server/broker.h"
+#include "io/clock.h"
+#include "io/random.h"
+#include "protocol/api_table.h"
+#include "protocol/records.h"
+
+enum { LOAD_STEP_BYTES = 256 * 1024 };
+
+enum coordinator_state { COORDINATOR_IDLE, COORDINATOR_LOADING, COORDINATOR_READY };
+
+/* One partition's coordinator. */
+struct offsets_partition {
+    struct shard *shard;
+    struct partition *partition;
+    struct coordinator *coordinator;
+    struct log_reader reader;        /* while loading */
+    struct shard_task load;
+    enum coordinator_state state;
+};
+
+/* The machine state of a group. */
+struct offsets_group {
+    struct list_link link;           /* in the shard's offsets groups */
+    struct shard *shard;
+    struct offsets_partition *partitions;
+    int32_t count;
+};
+
+/* A batch of the coordinator's on its way into the log. */
+struct coordinator_append {
+    struct append append;
+    struct mail mail;                /* when it ends inside the coordinator's own call */
+    struct offsets_partition *owner;
+    uint64_t batch_id;
+    bool inside;                     /* still inside host_append */
+};
+
+int32_t offsets_partition_for(struct view group_id, int32_t partition_count)
+{
+    assert(partition_count > 0);
+    uint32_t hash = 0;
+    size_t i = 0;
+    while (i < group_id.length) {
+        /* Java hashes UTF-16 units. */
+        uint32_t code = group_id.data[i];
+        size_t extra = code >= 0xf0 ? 3 : code >= 0xe0 ? 2 : code >= 0xc0 ? 1 : 0;
+        code = extra == 0 ? code : code & (0x3fu >> extra);
+        for (i++; extra > 0 && i < group_id.length; extra--, i++) {
+            code = code << 6 | (group_id.data[i] & 0x3fu);
+        }
+        if (code >= 0x10000) {
+            hash = hash * 31 + (0xd800 + ((code - 0x10000) >> 10));
+            code = 0xdc00 + ((code - 0x10000) & 0x3ff);
+        }
+        hash = hash * 31 + code;
+    }
+    return (int32_t)((hash & 0x7fffffff) % (uint32_t)partition_count);
+}
+
+static void tell_coordinator(struct coordinator_append *append)
+{
+    struct offsets_partition *owner = append->owner;
+    if (owner->state == COORDINATOR_READY) {
+        int64_t now_ms = clock_wall_ms();
+        if (append->append.error == KAFKA_NONE) {
+            coordinator_committed(owner->coordinator, append->batch_id, now_ms);
+        } else {
+            coordinator_failed(owner->coordinator, append->batch_id,
+                               (enum kafka_error)append->append.error, now_ms);
+        }
+    }
+    block_unref(append->append.payload.block);
+    free(append);
+}
+
+static void tell_later(struct shard *shard, struct mail *mail)
+{
+    (void)shard;
+    tell_coordinator(container_of(mail, struct coordinator_append, mail));
+}
+
+static void append_done(struct append *base)
+{
+    struct coordinator_append *append = container_of(base, struct coordinator_append, append);
+    if (append->inside) {
+        append->mail.run = tell_later;
+        shard_post(append->owner->shard, &append->mail);
+    } else {
+        tell_coordinator(append);
+    }
+}
+
+static struct slice build_payload(const struct coordinator_batch *batch)
+{
+    struct batch_builder builder;
+    struct buffer bytes = {0};
+    int64_t now_ms = clock_wall_ms();
+    batch_builder_start(&builder);
+    for (size_t i = 0; i < batch->count; i++) {
+        batch_builder_add(&builder, now_ms, batch->records[i].key, batch->records[i].value, NULL,
+                          0);
+    }
+    buffer_extend(&bytes, GROUP_PAYLOAD_PREFIX);
+    batch_builder_finish(&builder, 0, &bytes);
+    struct block *block = block_copy(buffer_view(&bytes));
+    buffer_free(&bytes);
+    return slice_of(block, 0, block->capacity);
+}
+
+static void host_append(void *context, const struct coordinator_batch *batch)
+{
+    struct offsets_partition *owner = context;
+    struct coordinator_append *append = memory_new_zero(1, sizeof *append);
+    append->owner = owner;
+    append->batch_id = batch->id;
+    append->append.payload = build_payload(batch);
+    append->append.done = append_done;
+    append->inside = true;
+    partition_append(owner->partition, &append->append);
+    append->inside = false;
+}
+
+static void host_answer(void *context, void *token, enum api_key api, const void *response)
+{
+    (void)context;
+    struct coordinator_call *call = token;
+    call->answered(call, api, response);
+}
+
+static enum kafka_error host_find_topic(void *context, void *token, enum api_key api,
+                                        struct view name, struct uuid id,
+                                        struct coordinator_topic *found)
+{
+    (void)api;
+    struct offsets_partition *owner = context;
+    struct coordinator_call *call = token;
+    struct replicas *replicas = owner->shard->replicas;
+    struct topic_image *topic = name.data != NULL ? replicas_topic(replicas, name)
+                                                  : replicas_topic_by_id(replicas, id);
+    if (topic == NULL) {
+        return name.data != NULL ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION : KAFKA_UNKNOWN_TOPIC_ID;
+    }
+    found->name = arena_copy(call->arena, topic->name);
+    found->id = topic->id;
+    found->partition_count = topic->partition_count;
+    return KAFKA_NONE;
+}
+
+static struct uuid host_new_uuid(void *context)
+{
+    (void)context;
+    return random_uuid();
+}
+
+static struct coordinator_config read_config(const struct config *config)
+{
+    struct coordinator_config out;
+    coordinator_config_init(&out);
+    out.min_session_timeout_ms = config_int(config, CONFIG_GROUP_MIN_SESSION_TIMEOUT_MS);
+    out.max_session_timeout_ms = config_int(config, CONFIG_GROUP_MAX_SESSION_TIMEOUT_MS);
+    out.initial_rebalance_delay_ms = config_int(config, CONFIG_GROUP_INITIAL_REBALANCE_DELAY_MS);
+    out.group_max_size = config_int(config, CONFIG_GROUP_MAX_SIZE);
+    out.offset_metadata_max_bytes = config_int(config, CONFIG_OFFSET_METADATA_MAX_BYTES);
+    out.offsets_retention_ms = config_long(config, CONFIG_OFFSETS_RETENTION_MINUTES) * 60000;
+    out.offsets_retention_check_interval_ms =
+        config_long(config, CONFIG_OFFSETS_RETENTION_CHECK_INTERVAL_MS);
+    return out;
+}
+
+static void loaded(struct offsets_partition *owner, enum status status)
+{
+    log_reader_free(&owner->reader);
+    if (status != STATUS_OK) {
+        log_error("coordinator", "consumer offsets partition %d cannot be read: %s. Its groups "
+                  "are not served", owner->partition->number, status_text(status));
+        owner->state = COORDINATOR_IDLE;
+        return;
+    }
+    owner->state = COORDINATOR_READY;
+    coordinator_loaded(owner->coordinator, clock_wall_ms());
+}
+
+static void replay(void *context, const struct batch_header *header, const struct record *record)
+{
+    (void)header;
+    struct offsets_partition *owner = context;
+    coordinator_replay(owner->coordinator, record->key, record->value);
+}
+
+static void load_step(struct shard_task *task)
+{
+    struct offsets_partition *owner = container_of(task, struct offsets_partition, load);
+    enum status status = log_reader_step(&owner->reader, LOAD_STEP_BYTES);
+    if (status == STATUS_OK) {
+        shard_background(owner->shard, &owner->load); /* others have their turn in between */
+    } else {
+        loaded(owner, status == STATUS_NOT_FOUND ? STATUS_OK : status);
+    }
+}
+
+static void begin(struct offsets_partition *owner)
+{
+    const struct coordinator_host host = {
+        .owner = owner,
+        .append = host_append,
+        .answer = host_answer,
+        .find_topic = host_find_topic,
+        .new_uuid = host_new_uuid,
+    };
+    struct coordinator_config config = read_config(owner->shard->broker->config);
+    owner->coordinator = coordinator_new(&config, &host);
+    owner->state = COORDINATOR_LOADING;
+    log_reader_start(&owner->reader, owner->partition->log, replay, owner);
+    owner->load.run = load_step;
+    shard_background(owner->shard, &owner->load);
+}
+
+static void end(struct offsets_partition *owner)
+{
+    if (owner->state == COORDINATOR_LOADING) {
+        log_reader_free(&owner->reader);
+        list_remove(&owner->load.link);
+    }
+    if (owner->coordinator != NULL) {
+        coordinator_resign(owner->coordinator);
+        coordinator_free(owner->coordinator);
+        owner->coordinator = NULL;
+    }
+    owner->state = COORDINATOR_IDLE;
+}
+
+static void group_led(struct group *group, bool leads)
+{
+    struct offsets_group *state = group->machine_state;
+    if (leads) {
+        state->count = group->partition_count;
+        state->partitions = memory_new_zero((size_t)state->count, sizeof *state->partitions);
+    }
+    for (int32_t i = 0; i < state->count; i++) {
+        struct offsets_partition *owner = &state->partitions[i];
+        if (leads) {
+            owner->shard = group->shard;
+            owner->partition = group->partitions[i];
+            begin(owner);
+        } else {
+            end(owner);
+        }
+    }
+}
+
+static void group_applied(struct group *group, struct partition *partition, struct view batch)
+{
+    /* The leader's coordinator hears of its own batches by their appends; one that does not lead
+     * has no coordinator: it reads the log when it begins to lead. */
+    (void)group;
+    (void)partition;
+    (void)batch;
+}
+
+static void group_closed(struct group *group)
+{
+    struct offsets_group *state = group->machine_state;
+    for (int32_t i = 0; i < state->count; i++) {
+        end(&state->partitions[i]);
+    }
+    list_remove(&state->link);
+    /* Appends under way point to the partitions: they were failed by the group before this. */
+    free(state->partitions);
+    free(state);
+    group->machine_state = NULL;
+}
+
+static const struct group_machine offsets_machine = {
+    .applied = group_applied,
+    .led = group_led,
+    .close = group_closed,
+};
+
+void offsets_group_prepare(struct shard *shard, struct group_start *start)
+{
+    struct offsets_group *state = memory_new_zero(1, sizeof *state);
+    state->shard = shard;
+    list_push_back(&shard->replicas->offsets_groups, &state->link);
+    start->machine = &offsets_machine;
+    start->machine_state = state;
+}
+
+static struct offsets_partition *find(struct shard *shard, uint64_t group_id, int32_t partition)
+{
+    struct group *group = replicas_group(shard->replicas, group_id);
+    if (group == NULL || group->machine != &offsets_machine) {
+        return NULL;
+    }
+    struct offsets_group *state = group->machine_state;
+    for (int32_t i = 0; i < state->count; i++) {
+        if (state->partitions[i].partition->number == partition) {
+            return &state->partitions[i];
+        }
+    }
+    return NULL;
+}
+
+void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partition,
+                        const struct coordinator_context *context, enum api_key api,
+                        const void *request, struct coordinator_call *call)
+{
+    struct offsets_partition *owner = find(shard, group_id, partition);
+    struct coordinator_context full = *context;
+    full.token = call;
+    full.arena = call->arena;
+    if (owner != NULL && owner->state == COORDINATOR_READY) {
+        coordinator_request(owner->coordinator, &full, api, request);
+        return;
+    }
+    bool loading = owner != NULL && owner->state == COORDINATOR_LOADING;
+    void *response = arena_take(call->arena, 1, api_find(api)->response->body->size_bytes);
+    coordinator_refuse(api, context->version, request,
+                       loading ? KAFKA_COORDINATOR_LOAD_IN_PROGRESS : KAFKA_NOT_COORDINATOR,
+                       call->arena, response);
+    call->answered(call, api, response);
+}
+
+void offsets_groups_tick(struct shard *shard, int64_t now_ms)
+{
+    struct list *groups = &shard->replicas->offsets_groups;
+    for (struct list_link *link = list_first(groups); link != NULL; link = list_next(groups, link)) {
+        struct offsets_group *state = container_of(link, struct offsets_group, link);
+        for (int32_t i = 0; i < state->count; i++) {
+            struct offsets_partition *owner = &state->partitions[i];
+            if (owner->state == COORDINATOR_READY &&
+                coordinator_next_deadline_ms(owner->coordinator) <= now_ms) {
+                coordinator_tick(owner->coordinator, now_ms);
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+/* A partition's appends and reads' wake-ups. Offsets are given at the proposal, in order; what is
+ * proposed and not committed is known to the producer state, so that a batch sent again while the
+ * first is under way is recognised. */
+#include "broker/group/partition.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "messages/errors.h"
+#include "protocol/records.h"
+
+struct partition *partition_new(struct group *group, int32_t number)
+{
+    assert(number >= 0 && number < 1 << 24);
+    struct partition *partition = memory_new_zero(1, sizeof *partition);
+    partition->group = group;
+    partition->number = number;
+    list_init(&partition->watches);
+    return partition;
+}
+
+void partition_wake(struct partition *partition)
+{
+    struct list woken;
+    struct list_link *link;
+    list_init(&woken);
+    /* A woken watcher may watch again: only those that are here now are run. */
+    while ((link = list_pop_front(&partition->watches)) != NULL) {
+        list_push_back(&woken, link);
+    }
+    while ((link = list_pop_front(&woken)) != NULL) {
+        struct watch *watch = container_of(link, struct watch, link);
+        watch->wake(watch);
+    }
+}
+
+void partition_end(struct partition *partition, bool deleted)
+{
+    if (partition->log != NULL && deleted) {
+        partition_log_delete(partition->log, NULL, NULL);
+    } else if (partition->log != NULL) {
+        partition_log_close(partition->log);
+    }
+    partition->log = NULL;
+    partition_wake(partition);
+}
+
+void partition_free(struct partition *partition)
+{
+    assert(list_is_empty(&partition->watches));
+    if (partition->log != NULL) {
+        partition_log_close(partition->log);
+    }
+    free(partition);
+}
+
+int32_t partition_epoch(const struct partition *partition)
+{
+    return (int32_t)raft_term(partition->group->raft);
+}
+
+int16_t partition_error(const struct partition *partition)
+{
+    if (partition->log == NULL || partition->damaged) {
+        return partition->group->closed ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION
+                                        : KAFKA_KAFKA_STORAGE_ERROR;
+    }
+    return group_error(partition->group);
+}
+
+static int16_t error_of_result(enum raft_result result)
+{
+    switch (result) {
+    case RAFT_OK:
+        return KAFKA_NONE;
+    case RAFT_NOT_LEADER:
+        return KAFKA_NOT_LEADER_OR_FOLLOWER;
+    case RAFT_BUSY:
+    case RAFT_FULL:
+        /* Retriable, and clients wait before they send again. */
+        return KAFKA_NOT_ENOUGH_REPLICAS;
+    case RAFT_INVALID:
+        break;
+    }
+    return KAFKA_UNKNOWN_SERVER_ERROR;
+}
+
+static int16_t error_of_status(enum status status)
+{
+    switch (status) {
+    case STATUS_OK:
+        return KAFKA_NONE;
+    case STATUS_CLOSED:
+        return KAFKA_NOT_LEADER_OR_FOLLOWER;
+    default:
+        return KAFKA_KAFKA_STORAGE_ERROR;
+    }
+}
+
+static void append_ended(struct proposal *proposal, enum status status)
+{
+    struct append *append = container_of(proposal, struct append, proposal);
+    append->error = error_of_status(status);
+    append->done(append);
+}
+
+static void refuse_append(struct append *append, int16_t error)
+{
+    append->error = error;
+    append->base_offset = -1;
+    append->done(append);
+}
+
+/* A batch that is already here: answered with where the first copy is. */
+static void answer_duplicate(struct append *append, const struct producer_answer *answer)
+{
+    struct group *group = append->partition->group;
+    append->base_offset = answer->base_offset;
+    append->append_time_ms = answer->timestamp_ms;
+    if (answer->verdict == PRODUCER_DUPLICATE || list_is_empty(&group->proposals)) {
+        append->error = KAFKA_NONE;
+        append->done(append);
+        return;
+    }
+    /* Its first copy is among those under way: wait for the last of them. */
+    append->proposal.done = append_ended;
+    append->proposal.index = raft_last_index(group->raft);
+    append->proposal.term = raft_term(group->raft);
+    list_push_back(&group->proposals, &append->proposal.link);
+}
+
+static bool check_producer(struct append *append, const struct producer_batch *batch)
+{
+    struct producer_state *producers = partition_log_producers(append->partition->log);
+    struct producer_answer answer = producer_state_check(producers, batch);
+    switch (answer.verdict) {
+    case PRODUCER_ACCEPT:
+        return true;
+    case PRODUCER_DUPLICATE:
+    case PRODUCER_DUPLICATE_PROPOSED:
+        answer_duplicate(append, &answer);
+        return false;
+    case PRODUCER_OUT_OF_ORDER:
+        refuse_append(append, KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
+        return false;
+    case PRODUCER_FENCED:
+        refuse_append(append, KAFKA_INVALID_PRODUCER_EPOCH);
+        return false;
+    }
+    return false;
+}
+
+static struct producer_batch producer_batch_of(const struct batch_header *header,
+                                               int64_t base_offset)
+{
+    return (struct producer_batch){
+        .producer_id = header->producer_id,
+        .epoch = header->producer_epoch,
+        .base_sequence = header->base_sequence,
+        .record_count = header->last_offset_delta + 1,
+        .base_offset = base_offset,
+        .last_offset = base_offset + header->last_offset_delta,
+        .timestamp_ms = header->max_timestamp,
+        .is_transactional = (header->attributes & BATCH_TRANSACTIONAL) != 0,
+    };
+}
+
+void partition_append(struct partition *partition, struct append *append)
+{
+    int16_t error = partition_error(partition);
+    append->partition = partition;
+    append->append_time_ms = -1;
+    if (error != KAFKA_NONE) {
+        refuse_append(append, error);
+        return;
+    }
+    uint8_t *payload = append->payload.block->bytes +
+                       (append->payload.data - append->payload.block->bytes);
+    struct view batch = {payload + GROUP_PAYLOAD_PREFIX,
+                         append->payload.length - GROUP_PAYLOAD_PREFIX};
+    struct batch_header header;
+    enum status status = batch_read_header(batch, &header);
+    assert(status == STATUS_OK);
+    struct producer_batch producer = producer_batch_of(&header, partition->next_offset);
+    bool is_idempotent = append->is_client && header.producer_id >= 0;
+    if (is_idempotent && !check_producer(append, &producer)) {
+        return;
+    }
+    store_be32(payload, (uint32_t)partition->number | (uint32_t)PAYLOAD_BATCH << 24);
+    batch_set_offset_and_epoch(payload + GROUP_PAYLOAD_PREFIX, partition->next_offset,
+                               partition_epoch(partition));
+    append->base_offset = partition->next_offset;
+    append->proposal.done = append_ended;
+    enum raft_result result = group_propose(partition->group, append->payload, &append->proposal);
+    if (result != RAFT_OK) {
+        refuse_append(append, error_of_result(result));
+        return;
+    }
+    partition->next_offset += header.last_offset_delta + 1;
+    if (is_idempotent) {
+        producer_state_propose(partition_log_producers(partition->log), &producer);
+    }
+}
+
+int16_t partition_delete_records(struct partition *partition, int64_t offset,
+                                 struct proposal *proposal)
+{
+    int16_t error = partition_error(partition);
+    if (error != KAFKA_NONE) {
+        return error;
+    }
+    int64_t end = partition_log_end(partition->log);
+    offset = offset == -1 ? end : offset;
+    if (offset < 0 || offset > end) {
+        return KAFKA_OFFSET_OUT_OF_RANGE;
+    }
+    struct block *block = block_new(GROUP_PAYLOAD_PREFIX + sizeof(uint64_t));
+    store_be32(block->bytes, (uint32_t)partition->number | (uint32_t)PAYLOAD_LOG_START << 24);
+    store_be64(block->bytes + GROUP_PAYLOAD_PREFIX, (uint64_t)offset);
+    struct slice payload = slice_of(block, 0, block->capacity);
+    enum raft_result result = group_propose(partition->group, payload, proposal);
+    block_unref(block);
+    return error_of_result(result);
+}
+
+static enum status apply_batch(struct partition *partition, struct slice batch, int64_t now_ms)
+{
+    struct batch_header header;
+    enum status status = batch_read_header(slice_view(batch), &header);
+    if (status != STATUS_OK) {
+        return STATUS_CORRUPT;
+    }
+    if (header.base_offset < partition_log_end(partition->log)) {
+        return STATUS_OK; /* it was in the log before the restart */
+    }
+    status = partition_log_append(partition->log, batch, now_ms);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct group_machine *machine = partition->group->machine;
+    if (machine != NULL) {
+        machine->applied(partition->group, partition, slice_view(batch));
+    }
+    partition_wake(partition);
+    return STATUS_OK;
+}
+
+enum status partition_apply(struct partition *partition, enum payload_kind kind,
+                            struct slice body, int64_t now_ms)
+{
+    if (partition->log == NULL) {
+        return STATUS_CLOSED;
+    }
+    switch (kind) {
+    case PAYLOAD_BATCH:
+        return apply_batch(partition, body, now_ms);
+    case PAYLOAD_LOG_START: {
+        if (body.length != sizeof(uint64_t)) {
+            return STATUS_CORRUPT;
+        }
+        int64_t offset = (int64_t)load_be64(body.data);
+        enum status status = partition_log_delete_records(partition->log, offset);
+        partition_wake(partition);
+        /* After a restart the log may end below a start that its checkpoint does not know yet. */
+        return status == STATUS_OUT_OF_RANGE ? STATUS_OK : status;
+    }
+    }
+    return STATUS_CORRUPT;
+}

@@ -1,0 +1,276 @@
+/* The groups and topics of one shard: two indexes over immutable images, one hash of groups, and
+ * the periodic work on them. */
+#include "broker/group/replicas.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "broker/config/topic_name.h"
+#include "broker/controller/topic_image.h"
+#include "broker/group/offsets_group.h"
+#include "broker/group/boot.h"
+#include "broker/group/partition.h"
+#include "broker/server/broker.h"
+#include "broker/server/metadata_log.h"
+#include "io/clock.h"
+
+enum { CHECKPOINTS_PER_TICK = 64 };
+
+/* On the writer's thread: some of the shard's jobs have ended. */
+struct drain_mail {
+    struct mail mail;
+    struct shard *shard;
+};
+
+static void drain_jobs(struct shard *shard, struct mail *mail)
+{
+    free(container_of(mail, struct drain_mail, mail));
+    log_shard_drain(shard->replicas->logs);
+}
+
+static void wake_for_jobs(void *context)
+{
+    struct drain_mail *drain = memory_new_zero(1, sizeof *drain);
+    drain->mail.run = drain_jobs;
+    shard_post(context, &drain->mail);
+}
+
+void replicas_open(struct replicas *replicas, struct shard *shard, struct log_writer *writer,
+                   struct journal *journal)
+{
+    const struct config *config = shard->broker->config;
+    *replicas = (struct replicas){.shard = shard, .writer = writer, .journal = journal};
+    topic_index_init(&replicas->topics_by_name, TOPIC_INDEX_NAME);
+    topic_index_init(&replicas->topics_by_id, TOPIC_INDEX_ID);
+    list_init(&replicas->dirty);
+    list_init(&replicas->offsets_groups);
+    for (int i = 0; i < REPLICAS_STEP_DEPTH; i++) {
+        raft_actions_init(&replicas->actions[i]);
+    }
+    struct log_shard_settings settings = {
+        .tail_budget_bytes = (size_t)config_long(config, CONFIG_OTTLA_FETCH_TAIL_BYTES) /
+                             (size_t)shard->broker->shard_count,
+        .wake = wake_for_jobs,
+        .context = shard,
+    };
+    replicas->logs = log_shard_new(writer, &settings);
+    replicas->checkpoint_interval_ms =
+        (uint64_t)config_long(config, CONFIG_CHECKPOINT_INTERVAL_MS);
+}
+
+void replicas_close_groups(struct replicas *replicas)
+{
+    struct group *group;
+    struct group *next;
+    HASH_ITER(by_id, replicas->groups, group, next) {
+        group_close(group, false);
+    }
+    log_shard_drain(replicas->logs);
+}
+
+void replicas_close(struct replicas *replicas)
+{
+    assert(replicas->groups == NULL);
+    topic_index_free(&replicas->topics_by_name);
+    topic_index_free(&replicas->topics_by_id);
+    log_shard_drain(replicas->logs);
+    log_shard_free(replicas->logs);
+    for (int i = 0; i < REPLICAS_STEP_DEPTH; i++) {
+        raft_actions_free(&replicas->actions[i]);
+    }
+}
+
+struct group *replicas_group(const struct replicas *replicas, uint64_t id)
+{
+    struct group *group = NULL;
+    HASH_FIND(by_id, replicas->groups, &id, sizeof id, group);
+    return group;
+}
+
+struct partition *replicas_partition(const struct replicas *replicas, uint64_t group_id,
+                                     int32_t partition)
+{
+    struct group *group = replicas_group(replicas, group_id);
+    return group == NULL ? NULL : group_partition(group, partition);
+}
+
+struct topic_image *replicas_topic(const struct replicas *replicas, struct view name)
+{
+    return name.data == NULL ? NULL : topic_index_find(&replicas->topics_by_name, name);
+}
+
+struct topic_image *replicas_topic_by_id(const struct replicas *replicas, struct uuid id)
+{
+    return topic_index_find_id(&replicas->topics_by_id, id);
+}
+
+static int by_topic_name(const void *a, const void *b)
+{
+    return view_compare((*(struct topic_image *const *)a)->name,
+                        (*(struct topic_image *const *)b)->name);
+}
+
+void replicas_each_topic(struct replicas *replicas,
+                         void (*each)(void *context, struct topic_image *topic), void *context)
+{
+    size_t count = replicas->topics_by_name.count;
+    struct topic_image **sorted = memory_new_zero(count, sizeof(struct topic_image *));
+    uint32_t cursor = 0;
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = topic_index_next(&replicas->topics_by_name, &cursor);
+    }
+    qsort(sorted, count, sizeof(struct topic_image *), by_topic_name);
+    for (size_t i = 0; i < count; i++) {
+        each(context, sorted[i]);
+    }
+    free(sorted);
+}
+
+void replicas_add_group(struct replicas *replicas, struct group *group)
+{
+    HASH_ADD(by_id, replicas->groups, id, sizeof group->id, group);
+}
+
+void replicas_drop_group(struct replicas *replicas, struct group *group)
+{
+    HASH_DELETE(by_id, replicas->groups, group);
+    if (list_contains(&group->dirty)) {
+        list_remove(&group->dirty);
+    }
+}
+
+void replicas_group_started(struct replicas *replicas)
+{
+    assert(replicas->groups_starting > 0);
+    replicas->groups_starting--;
+    if (replicas->groups_starting == 0) {
+        metadata_log_groups_started(replicas->shard);
+    }
+}
+
+static bool is_mine(const struct replicas *replicas, uint64_t group_id)
+{
+    unsigned shard_count = (unsigned)replicas->shard->broker->shard_count;
+    return group_id % shard_count == (unsigned)replicas->shard->number;
+}
+
+static void open_group(struct replicas *replicas, struct topic_image *topic, uint64_t id)
+{
+    struct group_start start = {
+        .id = id,
+        .topic = topic,
+        .boot = boot_find(&replicas->shard->broker->boot, id),
+    };
+    if (view_is(topic->name, TOPIC_CONSUMER_OFFSETS)) {
+        offsets_group_prepare(replicas->shard, &start);
+    }
+    struct group *group;
+    enum status status = group_open(replicas->shard, &start, &group);
+    assert(status == STATUS_OK);
+    (void)status;
+}
+
+static void put_topic(struct replicas *replicas, struct topic_image *topic)
+{
+    for (uint32_t i = 0; i < topic->group_count; i++) {
+        uint64_t id = topic->groups[i].id;
+        if (!is_mine(replicas, id)) {
+            continue;
+        }
+        struct group *group = replicas_group(replicas, id);
+        if (group == NULL) {
+            open_group(replicas, topic, id);
+        } else {
+            group_update_topic(group, topic);
+        }
+    }
+}
+
+static void remove_topic(struct replicas *replicas, struct topic_image *topic)
+{
+    for (uint32_t i = 0; i < topic->group_count; i++) {
+        struct group *group = replicas_group(replicas, topic->groups[i].id);
+        if (group != NULL) {
+            group_close(group, true);
+        }
+    }
+}
+
+void replicas_change(struct replicas *replicas, const struct image_changes *changes)
+{
+    image_changes_apply(changes, &replicas->topics_by_name);
+    image_changes_apply(changes, &replicas->topics_by_id);
+    for (size_t i = 0; i < changes->count; i++) {
+        const struct image_change *change = &changes->items[i];
+        if (change->after != NULL) {
+            put_topic(replicas, change->after);
+        } else {
+            remove_topic(replicas, change->before);
+        }
+    }
+}
+
+static void run_retention(struct replicas *replicas, uint64_t now_ms)
+{
+    if (now_ms < replicas->next_retention_ms) {
+        return;
+    }
+    const struct config *config = replicas->shard->broker->config;
+    int64_t every_ms = config_long(config, CONFIG_LOG_RETENTION_CHECK_INTERVAL_MS);
+    replicas->next_retention_ms = now_ms + (uint64_t)every_ms;
+    int64_t wall_ms = clock_wall_ms();
+    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
+        for (int32_t i = 0; i < group->partition_count && group->storage == STATUS_OK; i++) {
+            partition_log_retention(group->partitions[i]->log, wall_ms);
+        }
+    }
+}
+
+static void checkpoint_due(struct replicas *replicas, uint64_t now_ms)
+{
+    for (int i = 0; i < CHECKPOINTS_PER_TICK; i++) {
+        struct list_link *link = list_first(&replicas->dirty);
+        if (link == NULL) {
+            return;
+        }
+        struct group *group = container_of(link, struct group, dirty);
+        if (now_ms - group->dirty_since_ms < replicas->checkpoint_interval_ms) {
+            return;
+        }
+        group_checkpoint(group);
+    }
+}
+
+void replicas_tick(struct replicas *replicas, uint64_t now_ms)
+{
+    log_shard_tick(replicas->logs, clock_wall_ms());
+    checkpoint_due(replicas, now_ms);
+    run_retention(replicas, now_ms);
+}
+
+void replicas_checkpoint_all(struct replicas *replicas)
+{
+    struct list_link *link;
+    while ((link = list_first(&replicas->dirty)) != NULL) {
+        group_checkpoint(container_of(link, struct group, dirty));
+    }
+}
+
+void replicas_checkpoint(struct replicas *replicas, const uint64_t *groups, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct group *group = replicas_group(replicas, groups[i]);
+        if (group != NULL) {
+            group_checkpoint(group);
+        }
+    }
+}
+
+void replicas_fail(struct replicas *replicas, enum status status)
+{
+    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
+        group_fail(group, status);
+    }
+}

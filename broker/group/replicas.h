@@ -1,0 +1,93 @@
+/* What a shard holds of the cluster's data: its partition groups, the topics by name and id, and
+ * the storage they share. Only the shard's own thread touches it.
+ */
+#ifndef OTTLA_BROKER_GROUP_REPLICAS_H
+#define OTTLA_BROKER_GROUP_REPLICAS_H
+
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/status.h"
+#include "base/uuid.h"
+#include "base/view.h"
+#include "broker/controller/image.h"
+#include "broker/controller/topic_index.h"
+#include "broker/group/group.h"
+#include "broker/net/shard.h"
+#include "raft/raft.h"
+#include "storage/journal.h"
+#include "storage/log_writer.h"
+#include "storage/partition_log.h"
+
+/* Nested steps: a step's actions may lead to another step (a committed record that makes a
+ * coordinator append). Deeper than this is a bug. */
+enum { REPLICAS_STEP_DEPTH = 8 };
+
+struct metadata_update;
+
+struct replicas {
+    struct shard *shard;
+    struct group *groups;             /* uthash by id */
+    struct topic_index topics_by_name;
+    struct topic_index topics_by_id;
+    struct log_shard *logs;
+    struct log_writer *writer;        /* the process's; not owned */
+    struct journal *journal;          /* the process's; not owned */
+    struct list offsets_groups;       /* broker/group/offsets_group.h */
+    struct list dirty;                /* groups with something to checkpoint, oldest first */
+    struct raft_actions actions[REPLICAS_STEP_DEPTH];
+    int depth;
+    uint64_t checkpoint_interval_ms;
+    uint64_t next_retention_ms;
+    struct metadata_update *update;   /* is here until groups_starting is 0 again */
+    unsigned groups_starting;         /* not leading yet since they were opened */
+    unsigned checkpoints_pending;
+};
+
+/* Starts empty. */
+void replicas_open(struct replicas *replicas, struct shard *shard, struct log_writer *writer,
+                   struct journal *journal);
+
+/* Ends all groups, at the end of the process; who waits is told. */
+void replicas_close_groups(struct replicas *replicas);
+
+/* Releases topics and storage; nothing is under way any more. */
+void replicas_close(struct replicas *replicas);
+
+/* The group, or null when it is not on this shard (or not at all). */
+struct group *replicas_group(const struct replicas *replicas, uint64_t id);
+
+/* The partition of a group of this shard, or null. */
+struct partition *replicas_partition(const struct replicas *replicas, uint64_t group_id,
+                                     int32_t partition);
+
+/* A topic by name or id, or null. Every shard knows every topic. */
+struct topic_image *replicas_topic(const struct replicas *replicas, struct view name);
+struct topic_image *replicas_topic_by_id(const struct replicas *replicas, struct uuid id);
+
+/* Calls `each` for every topic, sorted by name. */
+void replicas_each_topic(struct replicas *replicas,
+                         void (*each)(void *context, struct topic_image *topic), void *context);
+
+/* Topics were added, changed or removed: brings the indexes up to date, opens the groups that belong
+ * to this shard, ends those of topics that are gone and removes their data. */
+void replicas_change(struct replicas *replicas, const struct image_changes *changes);
+
+/* For groups: enters and leaves the index; leads (or failed) for the first time. */
+void replicas_add_group(struct replicas *replicas, struct group *group);
+void replicas_drop_group(struct replicas *replicas, struct group *group);
+void replicas_group_started(struct replicas *replicas);
+
+/* Time passes: Raft, retention, checkpoints. */
+void replicas_tick(struct replicas *replicas, uint64_t now_ms);
+
+/* Checkpoints every group that has something to checkpoint. */
+void replicas_checkpoint_all(struct replicas *replicas);
+
+/* Checkpoints these groups, where they are on this shard (journal pressure). */
+void replicas_checkpoint(struct replicas *replicas, const uint64_t *groups, size_t count);
+
+/* The storage failed or works again, for every group of the shard. */
+void replicas_fail(struct replicas *replicas, enum status status);
+
+#endif

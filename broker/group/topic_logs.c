@@ -1,0 +1,94 @@
+/* The link between a topic's image and the logs of a group. */
+#include "broker/group/topic_logs.h"
+
+#include <assert.h>
+
+#include "base/memory.h"
+#include "broker/config/topic_name.h"
+#include "broker/controller/topic_image.h"
+#include "broker/group/replicas.h"
+#include "broker/server/broker.h"
+#include "storage/log_dir.h"
+
+static void resolve_settings(struct group *group)
+{
+    struct log_settings *logs = &group->log_settings;
+    const struct config *config = group->shard->broker->config;
+    *logs = log_settings_default();
+    logs->producer_expire_ms = config_int(config, CONFIG_PRODUCER_ID_EXPIRATION_MS);
+    if (group->topic == NULL) {
+        logs->delete_old = false; /* metadata is kept; snapshots say what may go */
+        return;
+    }
+    const struct topic_settings *settings = topic_image_settings(group->topic);
+    logs->segment_bytes = settings->segment_bytes;
+    logs->segment_ms = settings->segment_ms;
+    logs->segment_index_bytes = settings->segment_index_bytes;
+    logs->index_interval_bytes = settings->index_interval_bytes;
+    logs->retention_ms = settings->retention_ms;
+    logs->retention_bytes = settings->retention_bytes;
+    logs->file_delete_delay_ms = settings->file_delete_delay_ms;
+    logs->flush_messages = settings->flush_messages;
+    logs->flush_ms = settings->flush_ms;
+    logs->delete_old = settings->deletes;
+    logs->compact = settings->compacts;
+}
+
+void topic_log_adopt(struct group *group, struct topic_image *topic)
+{
+    struct topic_image *before = group->topic;
+    group->topic = topic == NULL ? NULL : topic_image_ref(topic);
+    topic_image_unref(before);
+    if (group->topic_name == NULL) {
+        group->topic_name = topic == NULL ? memory_copy_text(TOPIC_CLUSTER_METADATA)
+                                          : view_copy_text(topic->name);
+    }
+    resolve_settings(group);
+}
+
+int32_t topic_log_next_partition(const struct group *group, int32_t from)
+{
+    if (group->topic == NULL) {
+        return from == 0 ? 0 : -1;
+    }
+    for (int32_t i = from; i < group->topic->partition_count; i++) {
+        if (topic_image_group(group->topic, i)->id == group->id) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+const char *topic_log_name(const struct group *group)
+{
+    return group->topic_name;
+}
+
+struct uuid topic_log_id(const struct group *group)
+{
+    /* Kafka's fixed id of the metadata topic: fifteen zero bytes and a one. */
+    return group->topic == NULL ? (struct uuid){.bytes = {[UUID_BYTES - 1] = 1}}
+                                : group->topic->id;
+}
+
+enum status topic_log_open(struct partition *partition, const struct checkpoint *checkpoint,
+                           struct log_damage *damage)
+{
+    struct group *group = partition->group;
+    struct uuid topic_id = topic_log_id(group);
+    const struct checkpoint_partition *known =
+        checkpoint_find(checkpoint, topic_id, partition->number);
+    struct log_recovery recovery = {
+        .next_offset = known == NULL ? -1 : known->next_offset,
+        .log_start = known == NULL ? -1 : known->log_start,
+    };
+    struct log_identity identity = {
+        .data_path = log_dir_path(group->shard->broker->log_dir),
+        .topic = topic_log_name(group),
+        .partition = partition->number,
+        .topic_id = topic_id,
+    };
+    *damage = (struct log_damage){.file = ""};
+    return partition_log_open(group->shard->replicas->logs, &identity, &group->log_settings,
+                              &recovery, &partition->log, damage);
+}

@@ -1,0 +1,30 @@
+/* Which logs a group has, out of its topic's image: names, ids, partition numbers, settings. The
+ * metadata group has no topic: it has one partition of its own name. */
+#ifndef OTTLA_BROKER_GROUP_TOPIC_LOGS_H
+#define OTTLA_BROKER_GROUP_TOPIC_LOGS_H
+
+#include <stdint.h>
+
+#include "base/uuid.h"
+#include "broker/group/group.h"
+#include "broker/group/partition.h"
+#include "storage/checkpoint.h"
+#include "storage/partition_log.h"
+
+/* Makes this the group's topic (null: the metadata group, or none any more): takes a reference,
+ * gives the old one back, resolves the log settings. */
+void topic_log_adopt(struct group *group, struct topic_image *topic);
+
+/* The first partition at or above `from` that the topic gives to this group; -1: no more. */
+int32_t topic_log_next_partition(const struct group *group, int32_t from);
+
+/* The topic's name as a C string, and its id; live as long as the group's topic. */
+const char *topic_log_name(const struct group *group);
+struct uuid topic_log_id(const struct group *group);
+
+/* Opens the log of a partition, recovering from what the checkpoint says. */
+MUST_USE enum status topic_log_open(struct partition *partition,
+                                    const struct checkpoint *checkpoint,
+                                    struct log_damage *damage);
+
+#endif

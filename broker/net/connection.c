@@ -1,0 +1,404 @@
+/* Sockets, frames and the order of answers.
+ *
+ * Reading: one readv into the frame under way and a scratch area behind it, so that a large frame
+ * is not copied and many small ones cost one system call. Writing: libevent's evbuffer, which sends
+ * file ranges with sendfile. Failures: the peer is gone or sends nonsense (the connection closes).
+ */
+#include "broker/net/connection.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/api/request.h"
+#include "broker/net/acceptor.h"
+#include "broker/server/broker.h"
+#include "io/clock.h"
+
+enum {
+    SCRATCH_BYTES = 64 * 1024,
+    FIRST_BLOCK_BYTES = 64 * 1024,       /* a frame's first allocation, then doubled */
+    MAX_UNSENT_BYTES = 8 * 1024 * 1024,  /* answers waiting before reading stops */
+    STALLED_FRAME_MS = 30000,            /* no byte of a frame under way for so long */
+    READS_PER_TURN = 8,                  /* then others have their turn */
+};
+
+static struct connection_limits *limits_of(struct connection *connection)
+{
+    return &connection->shard->broker->connection_limits;
+}
+
+void connections_init(struct connections *connections)
+{
+    *connections = (struct connections){0};
+    list_init(&connections->all);
+    list_init(&connections->paused);
+}
+
+static void touch(struct connection *connection)
+{
+    connection->active_ms = clock_monotonic_ms();
+    list_remove(&connection->link);
+    list_push_back(&connection->shard->connections->all, &connection->link);
+}
+
+static bool out_of_memory_budget(struct connection *connection)
+{
+    struct connection_limits *limits = limits_of(connection);
+    return atomic_load_explicit(&limits->queued_bytes, memory_order_relaxed) >
+           limits->max_queued_bytes;
+}
+
+static bool may_read(struct connection *connection)
+{
+    return !connection->closed && !connection->closing_after_answers &&
+           connection->request_count < CONNECTION_MAX_PIPELINED &&
+           evbuffer_get_length(connection->out) < MAX_UNSENT_BYTES &&
+           !list_contains(&connection->paused);
+}
+
+static void update_reading(struct connection *connection)
+{
+    bool wanted = may_read(connection);
+    if (wanted == connection->reading || connection->closed) {
+        return;
+    }
+    connection->reading = wanted;
+    if (wanted) {
+        event_add(connection->read_event, NULL);
+    } else {
+        event_del(connection->read_event);
+    }
+}
+
+static void release(struct connection *connection)
+{
+    assert(connection->closed);
+    assert(connection->request_count == 0);
+    if (list_contains(&connection->flush.link)) {
+        list_remove(&connection->flush.link);
+    }
+    free(connection);
+}
+
+static void count_queued(struct connection *connection, size_t bytes)
+{
+    atomic_fetch_add_explicit(&limits_of(connection)->queued_bytes, bytes, memory_order_relaxed);
+}
+
+static void uncount_queued(struct connection *connection, size_t bytes)
+{
+    atomic_fetch_sub_explicit(&limits_of(connection)->queued_bytes, bytes, memory_order_relaxed);
+}
+
+static void drop_frame(struct connection *connection)
+{
+    struct frame_reader *frame = &connection->frame;
+    if (frame->block != NULL) {
+        uncount_queued(connection, frame->block->capacity);
+        block_unref(frame->block);
+    }
+    *frame = (struct frame_reader){0};
+}
+
+void connection_close(struct connection *connection, const char *reason)
+{
+    if (connection->closed) {
+        return;
+    }
+    if (reason != NULL) {
+        log_info("net", "closing the connection of %s: %s", connection->address, reason);
+    }
+    connection->closed = true;
+    event_free(connection->read_event);
+    event_free(connection->write_event);
+    evbuffer_free(connection->out);
+    drop_frame(connection);
+    close(connection->fd);
+    acceptor_connection_gone(connection->shard->broker, connection->address);
+    list_remove(&connection->link);
+    if (list_contains(&connection->paused)) {
+        list_remove(&connection->paused);
+    }
+    connection->shard->connections->count--;
+    if (connection->request_count == 0) {
+        /* The caller may be in the middle of this connection: free it at the end of the turn. */
+        shard_defer(connection->shard, &connection->flush);
+    }
+}
+
+static void write_out(struct connection *connection)
+{
+    while (evbuffer_get_length(connection->out) > 0) {
+        int sent = evbuffer_write(connection->out, connection->fd);
+        if (sent > 0) {
+            continue;
+        }
+        if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+            event_add(connection->write_event, NULL);
+        } else {
+            connection_close(connection, sent < 0 && errno != EPIPE && errno != ECONNRESET
+                                             ? strerror(errno)
+                                             : NULL);
+            return;
+        }
+        break;
+    }
+    connection->active_ms = clock_monotonic_ms();
+    if (evbuffer_get_length(connection->out) == 0 && connection->closing_after_answers &&
+        connection->request_count == 0) {
+        connection_close(connection, NULL);
+        return;
+    }
+    update_reading(connection);
+}
+
+static void flush_due(struct shard_task *task)
+{
+    struct connection *connection = container_of(task, struct connection, flush);
+    if (!connection->closed) {
+        write_out(connection);
+    } else if (connection->request_count == 0) {
+        release(connection);
+    }
+}
+
+static void writable(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd;
+    (void)what;
+    write_out(argument);
+}
+
+void connection_answered(struct connection *connection)
+{
+    struct list_link *link;
+    while ((link = list_first(&connection->requests)) != NULL) {
+        struct request *request = container_of(link, struct request, link);
+        if (!request->answered) {
+            break;
+        }
+        list_remove(link);
+        connection->request_count--;
+        if (!connection->closed) {
+            request_write_answer(request, connection->out);
+            connection->closing_after_answers |= request->close_after;
+        }
+        uncount_queued(connection, request->frame->capacity);
+        request_free(request);
+    }
+    /* Also when closed: the flush then frees the connection after its last request. */
+    shard_defer(connection->shard, &connection->flush);
+}
+
+static void frame_complete(struct connection *connection)
+{
+    struct frame_reader *frame = &connection->frame;
+    assert(frame->have == frame->length);
+    struct block *block = frame->block;
+    size_t length = frame->length;
+    *frame = (struct frame_reader){0};
+    struct request *request = request_new(connection, block, length);
+    list_push_back(&connection->requests, &request->link);
+    connection->request_count++;
+    request_start(request);
+}
+
+static bool frame_begin(struct connection *connection)
+{
+    struct frame_reader *frame = &connection->frame;
+    uint32_t length = load_be32(frame->head);
+    if (length > limits_of(connection)->max_frame_bytes || length < 8) {
+        char reason[160];
+        snprintf(reason, sizeof reason,
+                 "a frame of %u bytes was announced; allowed are 8 to %zu "
+                 "(socket.request.max.bytes). Is this a Kafka client, without TLS?",
+                 length, limits_of(connection)->max_frame_bytes);
+        connection_close(connection, reason);
+        return false;
+    }
+    frame->length = length;
+    size_t first = length < FIRST_BLOCK_BYTES ? length : FIRST_BLOCK_BYTES;
+    frame->block = block_new(first);
+    count_queued(connection, first);
+    return true;
+}
+
+static void frame_grow(struct connection *connection)
+{
+    struct frame_reader *frame = &connection->frame;
+    if (frame->have < frame->block->capacity || frame->have == frame->length) {
+        return;
+    }
+    size_t doubled = frame->block->capacity * 2;
+    size_t capacity = doubled < frame->length ? doubled : frame->length;
+    count_queued(connection, capacity - frame->block->capacity);
+    frame->block = block_resize(frame->block, capacity);
+}
+
+/* Moves bytes of the scratch area into frames. */
+static void take_bytes(struct connection *connection, const uint8_t *bytes, size_t length)
+{
+    struct frame_reader *frame = &connection->frame;
+    while (length > 0 && !connection->closed) {
+        if (frame->block == NULL) {
+            size_t want = sizeof frame->head - frame->head_have;
+            size_t part = want < length ? want : length;
+            memcpy(frame->head + frame->head_have, bytes, part);
+            frame->head_have += part;
+            bytes += part;
+            length -= part;
+            if (frame->head_have < sizeof frame->head || !frame_begin(connection)) {
+                continue;
+            }
+        }
+        size_t room = frame->block->capacity - frame->have;
+        size_t part = room < length ? room : length;
+        memcpy(frame->block->bytes + frame->have, bytes, part);
+        frame->have += part;
+        bytes += part;
+        length -= part;
+        frame_grow(connection);
+        if (frame->have == frame->length) {
+            frame_complete(connection);
+        }
+    }
+}
+
+/* One system call: into the frame under way first, the rest into the scratch area. Returns false
+ * when there is nothing more to read now. */
+static bool read_once(struct connection *connection)
+{
+    uint8_t scratch[SCRATCH_BYTES];
+    struct frame_reader *frame = &connection->frame;
+    struct iovec parts[2];
+    int count = 0;
+    size_t direct = frame->block == NULL ? 0 : frame->block->capacity - frame->have;
+    if (direct > 0) {
+        parts[count++] = (struct iovec){frame->block->bytes + frame->have, direct};
+    }
+    parts[count++] = (struct iovec){scratch, sizeof scratch};
+    ssize_t got = readv(connection->fd, parts, count);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return false;
+    }
+    if (got <= 0) {
+        connection_close(connection, got < 0 && errno != ECONNRESET ? strerror(errno) : NULL);
+        return false;
+    }
+    size_t into_frame = (size_t)got < direct ? (size_t)got : direct;
+    if (into_frame > 0) {
+        frame->have += into_frame;
+        frame_grow(connection);
+        if (frame->have == frame->length) {
+            frame_complete(connection);
+        }
+    }
+    take_bytes(connection, scratch, (size_t)got - into_frame);
+    return !connection->closed && (size_t)got == direct + sizeof scratch;
+}
+
+static void readable(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd;
+    (void)what;
+    struct connection *connection = argument;
+    if (out_of_memory_budget(connection)) {
+        list_push_back(&connection->shard->connections->paused, &connection->paused);
+        update_reading(connection);
+        return;
+    }
+    for (int i = 0; i < READS_PER_TURN; i++) {
+        if (!read_once(connection) || !may_read(connection)) {
+            break;
+        }
+    }
+    if (!connection->closed) {
+        touch(connection);
+        update_reading(connection);
+    }
+}
+
+struct connection *connection_open(struct shard *shard, int fd, const struct listener *listener,
+                                   const char *address)
+{
+    struct connection *connection = memory_new_zero(1, sizeof *connection);
+    connection->shard = shard;
+    connection->listener = listener;
+    connection->fd = fd;
+    connection->flush.run = flush_due;
+    connection->out = evbuffer_new();
+    connection->read_event = event_new(shard->base, fd, EV_READ | EV_PERSIST, readable, connection);
+    connection->write_event = event_new(shard->base, fd, EV_WRITE, writable, connection);
+    assert(connection->out != NULL && connection->read_event != NULL);
+    assert(connection->write_event != NULL);
+    /* Lets file ranges go out with sendfile. */
+    evbuffer_set_flags(connection->out, EVBUFFER_FLAG_DRAINS_TO_FD);
+    list_init(&connection->requests);
+    snprintf(connection->address, sizeof connection->address, "%s", address);
+    list_push_back(&shard->connections->all, &connection->link);
+    connection->active_ms = clock_monotonic_ms();
+    shard->connections->count++;
+    update_reading(connection);
+    return connection;
+}
+
+static bool is_stale(struct connection *connection, uint64_t now_ms)
+{
+    uint64_t quiet_ms = now_ms > connection->active_ms ? now_ms - connection->active_ms : 0;
+    bool waits_for_bytes = connection->reading || list_contains(&connection->paused);
+    if (connection->frame.block != NULL && waits_for_bytes && quiet_ms > STALLED_FRAME_MS) {
+        /* Also while paused: frames that never end must not keep the memory from the others. */
+        connection_close(connection, "a frame was begun and not finished for 30 s");
+        return true;
+    }
+    if (connection->request_count == 0 && limits_of(connection)->max_idle_ms > 0 &&
+        quiet_ms > limits_of(connection)->max_idle_ms) {
+        connection_close(connection, "idle for longer than connections.max.idle.ms");
+        return true;
+    }
+    return false;
+}
+
+static void resume_paused(struct shard *shard)
+{
+    struct list_link *link;
+    while ((link = list_first(&shard->connections->paused)) != NULL) {
+        struct connection *connection = container_of(link, struct connection, paused);
+        if (out_of_memory_budget(connection)) {
+            break;
+        }
+        list_remove(link);
+        update_reading(connection);
+    }
+}
+
+void connections_tick(struct shard *shard, uint64_t now_ms)
+{
+    struct connections *connections = shard->connections;
+    struct list_link *link = list_first(&connections->all);
+    while (link != NULL) {
+        struct list_link *next = list_next(&connections->all, link);
+        struct connection *connection = container_of(link, struct connection, link);
+        if (!is_stale(connection, now_ms) && now_ms - connection->active_ms < 1000) {
+            break; /* all that follow were active later */
+        }
+        link = next;
+    }
+    resume_paused(shard);
+}
+
+void connections_close_all(struct shard *shard)
+{
+    struct list_link *link;
+    while ((link = list_first(&shard->connections->all)) != NULL) {
+        connection_close(container_of(link, struct connection, link), NULL);
+    }
+}

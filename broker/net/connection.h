@@ -1,0 +1,96 @@
+/* A client's connection: frames come in, answers go out in the order of their requests.
+ *
+ * Happy path: bytes are read straight into the frame's block, the frame becomes a request
+ * (broker/api/request.h), its answer is queued and written at the end of the loop's turn. Several
+ * requests of a connection may be under way; answers keep the order, as Kafka clients expect.
+ * A bad frame closes this connection with a logged reason and touches nobody else.
+ */
+#ifndef OTTLA_BROKER_NET_CONNECTION_H
+#define OTTLA_BROKER_NET_CONNECTION_H
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/block.h"
+#include "base/list.h"
+#include "base/view.h"
+#include "broker/net/shard.h"
+
+struct listener;
+struct request;
+
+enum {
+    CONNECTION_ADDRESS_BYTES = 64,  /* "[IPv6]:port" and a final zero */
+    CONNECTION_MAX_PIPELINED = 64,  /* requests under way before reading stops */
+};
+
+/* A frame being read: a four-byte size, then that many bytes. */
+struct frame_reader {
+    uint8_t head[4];
+    size_t head_have;
+    struct block *block;         /* grows with what has arrived, never with what was announced */
+    size_t length;               /* announced */
+    size_t have;
+};
+
+struct connection {
+    struct shard_task flush;
+    struct list_link link;       /* in the shard's connections, least recently active first */
+    struct list_link paused;     /* in the list of those waiting for memory */
+    struct shard *shard;
+    const struct listener *listener;
+    int fd;
+    bool closed;
+    bool reading;
+    bool closing_after_answers;
+    struct event *read_event;
+    struct event *write_event;
+    struct evbuffer *out;
+    struct frame_reader frame;
+    struct list requests;        /* struct request, oldest first */
+    unsigned request_count;
+    uint64_t active_ms;          /* monotonic: last byte read or written */
+    char address[CONNECTION_ADDRESS_BYTES];
+    char software_name[64];      /* from ApiVersions, for logs */
+    char software_version[64];
+};
+
+/* The connections of one shard. */
+struct connections {
+    struct list all;             /* least recently active first */
+    struct list paused;
+    unsigned count;
+};
+
+/* What connections of the whole process share; bounds are Kafka's keys. */
+struct connection_limits {
+    size_t max_frame_bytes;          /* socket.request.max.bytes */
+    size_t max_queued_bytes;         /* queued.max.request.bytes */
+    uint64_t max_idle_ms;            /* connections.max.idle.ms */
+    atomic_size_t queued_bytes;      /* bytes of frames read and not yet answered */
+};
+
+void connections_init(struct connections *connections);
+
+/* Takes over an accepted, non-blocking socket. `address` is its printable peer address. */
+struct connection *connection_open(struct shard *shard, int fd, const struct listener *listener,
+                                   const char *address);
+
+/* Closes the socket now; logs the reason (null: the client closed, no line). The connection stays
+ * in memory until its requests under way are done. */
+void connection_close(struct connection *connection, const char *reason);
+
+/* Called when a request at any place of the queue has its answer: writes what is due in order. */
+void connection_answered(struct connection *connection);
+
+/* Closes idle connections, resumes paused ones; called at each tick of the shard. */
+void connections_tick(struct shard *shard, uint64_t now_ms);
+
+/* Closes all connections of the shard, at the end. */
+void connections_close_all(struct shard *shard);
+
+#endif

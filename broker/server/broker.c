@@ -1,0 +1,390 @@
+/* Start and stop of the process.
+ *
+ * Start: the configuration is read, the ports are bound (so that a taken port is said at once), the
+ * data directory is locked, the journal is replayed into memory, the shards run, the metadata log
+ * brings the topics, and when every partition group leads, connections are taken. Stop: connections
+ * close, what is dirty is checkpointed for at most a second and a half, the threads end.
+ */
+#include "broker/server/broker.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/api/fetch_session.h"
+#include "broker/api/producer_ids.h"
+#include "broker/group/offsets_group.h"
+#include "broker/group/replicas.h"
+#include "broker/server/metadata_log.h"
+#include "broker/server/storage_watch.h"
+#include "io/clock.h"
+#include "broker/version.h"
+
+enum {
+    ARENA_BYTES = 1024 * 1024,
+    STOP_DEADLINE_MS = 1500,
+    DEFAULT_QUEUED_BYTES = 512 * 1024 * 1024,
+    HOST_NAME_BYTES = 256,
+};
+
+static void shard_tick(struct shard *shard)
+{
+    uint64_t now_ms = clock_monotonic_ms();
+    connections_tick(shard, now_ms);
+    replicas_tick(shard->replicas, now_ms);
+    offsets_groups_tick(shard, clock_wall_ms());
+    if (shard->broker->stopping &&
+        (shard->replicas->checkpoints_pending == 0 ||
+         now_ms >= atomic_load(&shard->broker->stop_deadline_ms))) {
+        shard_stop(shard);
+    }
+}
+
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static enum status resolve_listeners(struct broker *broker)
+{
+    char host_name[HOST_NAME_BYTES] = "localhost";
+    gethostname(host_name, sizeof host_name - 1);
+    struct view why = VIEW_NULL;
+    enum status status =
+        listeners_resolve(broker->config, host_name, &broker->arena, &broker->listeners, &why);
+    if (status != STATUS_OK) {
+        log_error("config", "%.*s", VIEW_PRINT(why));
+    }
+    return status;
+}
+
+static enum status open_acceptors(struct broker *broker)
+{
+    for (int i = 0; i < broker->listeners.count; i++) {
+        struct listener *listener = &broker->listeners.items[i];
+        if (listener->is_controller) {
+            continue; /* a node that stands alone has nobody to meet there */
+        }
+        enum status status =
+            acceptor_open(broker, listener, &broker->acceptors[broker->acceptor_count]);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        broker->acceptor_count++;
+    }
+    return STATUS_OK;
+}
+
+static void read_limits(struct broker *broker)
+{
+    const struct config *config = broker->config;
+    int64_t queued = config_long(config, CONFIG_QUEUED_MAX_REQUEST_BYTES);
+    broker->connection_limits = (struct connection_limits){
+        .max_frame_bytes = (size_t)config_int(config, CONFIG_SOCKET_REQUEST_MAX_BYTES),
+        .max_queued_bytes = queued > 0 ? (size_t)queued : DEFAULT_QUEUED_BYTES,
+        .max_idle_ms = (uint64_t)config_long(config, CONFIG_CONNECTIONS_MAX_IDLE_MS),
+    };
+    connection_register_init(&broker->connection_register,
+                             (uint32_t)config_int(config, CONFIG_MAX_CONNECTIONS),
+                             (uint32_t)config_int(config, CONFIG_MAX_CONNECTIONS_PER_IP));
+}
+
+static enum status open_directory(struct broker *broker)
+{
+    uint32_t count;
+    const struct view *paths = config_data_directories(broker->config, &count);
+    if (count > 1) {
+        log_warn("storage", "log.dirs names %u directories; the first one, %.*s, is used", count,
+                 VIEW_PRINT(paths[0]));
+    }
+    char *path = view_copy_text(paths[0]);
+    struct log_dir_settings settings = {
+        .path = path,
+        .node_id = broker->node_id,
+        .cluster_id = config_string(broker->config, CONFIG_CLUSTER_ID),
+    };
+    enum status status = log_dir_open(&settings, &broker->log_dir);
+    free(path);
+    if (status == STATUS_OK) {
+        broker->cluster_id = log_dir_identity(broker->log_dir)->cluster_id;
+    }
+    return status;
+}
+
+static enum status open_journal(struct broker *broker)
+{
+    const char *policy = config_string(broker->config, CONFIG_FLUSH_POLICY);
+    bool durable = strcmp(policy, "durable") == 0;
+    int64_t interval_ms = config_long(broker->config, CONFIG_LOG_FLUSH_SCHEDULER_INTERVAL_MS);
+    struct journal_settings settings = {
+        .directory = log_dir_journal_path(broker->log_dir),
+        .file_bytes = (uint64_t)config_long(broker->config, CONFIG_JOURNAL_FILE_BYTES),
+        .size_bytes = (uint64_t)config_long(broker->config, CONFIG_JOURNAL_SIZE_BYTES),
+        .flush = durable ? JOURNAL_FLUSH_DURABLE : JOURNAL_FLUSH_INTERVAL,
+        .flush_interval_ms =
+            interval_ms > 0 && interval_ms < UINT32_MAX ? (uint32_t)interval_ms : 1000,
+        .threaded = true,
+    };
+    if (!durable) {
+        log_warn("storage", "flush.policy=%s: records are acknowledged before they are on the "
+                 "disk; a power loss may lose them", policy);
+    }
+    const struct journal_handler handler = storage_watch_handler(broker);
+    return journal_open(&settings, &handler, &broker->journal);
+}
+
+static int count_shards(const struct config *config)
+{
+    int count = config_int(config, CONFIG_OTTLA_SHARDS);
+    if (count == 0) {
+        count = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    }
+    return count < 1 ? 1 : count > SHARDS_MAX ? SHARDS_MAX : count;
+}
+
+static enum status open_shards(struct broker *broker)
+{
+    unsigned session_slots =
+        (unsigned)config_int(broker->config, CONFIG_MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS);
+    for (int i = 0; i < broker->shard_count; i++) {
+        struct shard *shard = &broker->shards[i];
+        enum status status = shard_open(shard, i, broker, shard_tick);
+        if (status != STATUS_OK) {
+            log_error("net", "an event loop cannot be made: %s. Raise the limit of open files",
+                      status_text(status));
+            return status;
+        }
+        shard->connections = memory_new_zero(1, sizeof *shard->connections);
+        connections_init(shard->connections);
+        shard->producer_ids = memory_new_zero(1, sizeof *shard->producer_ids);
+        producer_ids_init(shard->producer_ids);
+        shard->sessions = memory_new_zero(1, sizeof *shard->sessions);
+        fetch_sessions_init(shard->sessions,
+                            session_slots / (unsigned)broker->shard_count + 1);
+    }
+    return STATUS_OK;
+}
+
+static void open_replicas(struct broker *broker)
+{
+    struct log_writer_settings settings = storage_watch_writer(broker);
+    broker->writer = log_writer_new(&settings);
+    for (int i = 0; i < broker->shard_count; i++) {
+        struct shard *shard = &broker->shards[i];
+        shard->replicas = memory_new_zero(1, sizeof *shard->replicas);
+        replicas_open(shard->replicas, shard, broker->writer, broker->journal);
+    }
+}
+
+static enum status start_shards(struct broker *broker)
+{
+    for (int i = 0; i < broker->shard_count; i++) {
+        enum status status = shard_start(&broker->shards[i]);
+        if (status != STATUS_OK) {
+            log_error("net", "a thread cannot be started: %s", status_text(status));
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* On shard 0: every group leads or is known to be offline. */
+void broker_ready(struct broker *broker)
+{
+    for (int i = 0; i < broker->acceptor_count; i++) {
+        acceptor_start(broker->acceptors[i]);
+    }
+    for (int i = 0; i < broker->listeners.count; i++) {
+        const struct listener *listener = &broker->listeners.items[i];
+        if (!listener->is_controller) {
+            log_info("server", "listening on port %u as %.*s, known to clients as %.*s:%u",
+                     listener->port, VIEW_PRINT(listener->name),
+                     VIEW_PRINT(listener->advertised_host),
+                     listener->advertised_port != 0 ? listener->advertised_port : listener->port);
+        }
+    }
+    log_info("server", "ready after %" PRIu64 " ms: node %d of cluster %s, data in %s",
+             (clock_monotonic_ns() - broker->started_ns) / 1000000, broker->node_id,
+             broker->cluster_id, log_dir_path(broker->log_dir));
+}
+
+static void begin_stop(struct shard *shard, struct mail *mail)
+{
+    (void)mail;
+    if (shard->number == 0) {
+        for (int i = 0; i < shard->broker->acceptor_count; i++) {
+            acceptor_close(shard->broker->acceptors[i]);
+        }
+        shard->broker->acceptor_count = 0;
+    }
+    connections_close_all(shard);
+    replicas_checkpoint_all(shard->replicas);
+}
+
+static void stop_shards(struct broker *broker)
+{
+    struct mail stops[SHARDS_MAX];
+    atomic_store(&broker->stop_deadline_ms, clock_monotonic_ms() + STOP_DEADLINE_MS);
+    atomic_store(&broker->stopping, true);
+    for (int i = 0; i < broker->shard_count; i++) {
+        stops[i].run = begin_stop;
+        shard_post(&broker->shards[i], &stops[i]);
+    }
+    for (int i = 0; i < broker->shard_count; i++) {
+        shard_join(&broker->shards[i]);
+    }
+}
+
+/* Until nothing is left to be run: the last answers, the ends of operations. */
+static void drain_shards(struct broker *broker)
+{
+    bool any = true;
+    while (any) {
+        any = false;
+        for (int i = 0; i < broker->shard_count; i++) {
+            any |= shard_run_pending(&broker->shards[i]);
+        }
+    }
+}
+
+static void close_shards(struct broker *broker)
+{
+    drain_shards(broker);
+    for (int i = 0; i < broker->shard_count; i++) {
+        if (broker->shards[i].replicas != NULL) {
+            replicas_close_groups(broker->shards[i].replicas);
+        }
+    }
+    drain_shards(broker);
+    for (int i = 0; i < broker->shard_count; i++) {
+        struct shard *shard = &broker->shards[i];
+        if (shard->base == NULL) {
+            continue;
+        }
+        if (shard->replicas != NULL) {
+            replicas_close(shard->replicas);
+        }
+        fetch_sessions_free(shard->sessions);
+        shard_close(shard);
+        free(shard->replicas);
+        free(shard->sessions);
+        free(shard->producer_ids);
+        free(shard->connections);
+    }
+    free(broker->shards);
+}
+
+static void close_broker(struct broker *broker)
+{
+    for (int i = 0; i < broker->acceptor_count; i++) {
+        acceptor_close(broker->acceptors[i]);
+    }
+    if (broker->journal != NULL && journal_status(broker->journal) == STATUS_OK) {
+        journal_close(broker->journal);
+    } else if (broker->journal != NULL) {
+        journal_abandon(broker->journal);
+    }
+    if (broker->writer != NULL) {
+        log_writer_stop(broker->writer);
+    }
+    close_shards(broker);
+    metadata_log_free(broker->metadata);
+    if (broker->writer != NULL) {
+        log_writer_free(broker->writer);
+    }
+    if (broker->log_dir != NULL) {
+        log_dir_close(broker->log_dir);
+    }
+    boot_free(&broker->boot);
+    connection_register_free(&broker->connection_register);
+    directory_free(&broker->directory);
+    arena_free(&broker->arena);
+}
+
+static enum status open_broker(struct broker *broker)
+{
+    enum status status = resolve_listeners(broker);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    read_limits(broker);
+    status = open_shards(broker);
+    if (status == STATUS_OK) {
+        status = open_acceptors(broker);
+    }
+    if (status == STATUS_OK) {
+        status = open_directory(broker);
+    }
+    if (status == STATUS_OK) {
+        status = open_journal(broker);
+    }
+    if (status == STATUS_OK) {
+        open_replicas(broker);
+        metadata_log_start(broker);
+        status = start_shards(broker);
+    }
+    return status;
+}
+
+static void block_signals(sigset_t *signals)
+{
+    sigemptyset(signals);
+    sigaddset(signals, SIGTERM);
+    sigaddset(signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Waits for a signal; meanwhile looks after a failed storage. Returns the exit code. */
+static int wait_for_stop(struct broker *broker, const sigset_t *signals)
+{
+    for (;;) {
+        struct timespec second = {.tv_sec = 1};
+        int got = sigtimedwait(signals, NULL, &second);
+        if (got > 0) {
+            log_info("server", "stopping: %s", strsignal(got));
+            return 0;
+        }
+        if (storage_watch_recovered(broker)) {
+            log_info("storage", "the disk takes writes again; starting again from what is on it");
+            return BROKER_RUN_AGAIN;
+        }
+    }
+}
+
+int broker_run(const struct config *config)
+{
+    struct broker *broker = memory_new_zero(1, sizeof *broker);
+    sigset_t signals;
+    broker->started_ns = clock_monotonic_ns();
+    broker->config = config;
+    broker->node_id = config_int(config, CONFIG_NODE_ID);
+    broker->rack = config_string(config, CONFIG_BROKER_RACK);
+    arena_init(&broker->arena, ARENA_BYTES);
+    broker->shard_count = count_shards(config);
+    broker->shards = memory_new_zero((size_t)broker->shard_count, sizeof *broker->shards);
+    log_info("server", "Ottla " OTTLA_VERSION " starts");
+    config_log_notes(config);
+    raise_file_limit();
+    block_signals(&signals);
+    enum status status = open_broker(broker);
+    int code = status == STATUS_OK ? wait_for_stop(broker, &signals) : 1;
+    stop_shards(broker);
+    close_broker(broker);
+    free(broker);
+    log_info("server", "stopped");
+    return code;
+}

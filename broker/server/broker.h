@@ -1,0 +1,57 @@
+/* The broker process: what its parts share. Everything here is set up before the shards run and
+ * stays as it is, or is safe from every thread by itself.
+ */
+#ifndef OTTLA_BROKER_SERVER_BROKER_H
+#define OTTLA_BROKER_SERVER_BROKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "broker/config/config.h"
+#include "broker/config/listeners.h"
+#include "broker/group/boot.h"
+#include "broker/group/directory.h"
+#include "broker/net/acceptor.h"
+#include "broker/net/connection.h"
+#include "broker/net/shard.h"
+#include "storage/journal.h"
+#include "storage/log_dir.h"
+#include "storage/log_writer.h"
+
+enum { SHARDS_MAX = 64, BROKER_RUN_AGAIN = 100 };
+
+struct broker {
+    const struct config *config;
+    int32_t node_id;
+    const char *cluster_id;
+    const char *rack;                    /* null: none */
+    struct arena arena;                  /* for what is read from the configuration */
+    struct listeners listeners;
+    struct acceptor *acceptors[LISTENER_LIMIT];
+    int acceptor_count;
+    struct shard *shards;
+    int shard_count;
+    struct connection_limits connection_limits;
+    struct connection_register connection_register;
+    struct directory directory;
+    struct log_dir *log_dir;
+    struct log_writer *writer;
+    struct journal *journal;
+    struct boot boot;
+    struct metadata_log *metadata;       /* broker/server/metadata_log.h; lives on shard 0 */
+    atomic_bool stopping;
+    _Atomic uint64_t stop_deadline_ms;   /* monotonic */
+    _Atomic int storage_failure;         /* enum status of the first failure; 0: none */
+    uint64_t started_ns;
+};
+
+/* Runs a broker until it is told to stop by SIGTERM or SIGINT. Exit code: 0 after a clean stop, 1
+ * when it could not start; then one line in the log says why. */
+int broker_run(const struct config *config);
+
+/* For the metadata log, on shard 0: topics and groups are there, clients may come. */
+void broker_ready(struct broker *broker);
+
+#endif

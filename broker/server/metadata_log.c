@@ -1,0 +1,311 @@
+/* The metadata group's machine: reading the log at the start, appending commands' records, handing
+ * changes to the shards. Lives on shard 0; an update is shared by all shards and freed by the last. */
+#include "broker/server/metadata_log.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/group/log_reader.h"
+#include "broker/group/partition.h"
+#include "broker/group/replicas.h"
+#include "broker/server/broker.h"
+#include "io/clock.h"
+#include "messages/errors.h"
+#include "protocol/records.h"
+
+enum { READ_STEP_BYTES = 1024 * 1024 };
+
+/* Changes on their way through the shards. */
+struct metadata_update {
+    struct metadata_log *log;
+    struct image_changes changes;
+    struct mail home;                    /* back on shard 0 when all are through */
+    atomic_int shards_left;
+    struct update_visit {
+        struct mail mail;
+        struct metadata_update *update;
+    } visits[SHARDS_MAX];
+};
+
+struct metadata_log {
+    struct broker *broker;
+    struct group *group;
+    struct image *image;
+    struct list commands;                /* waiting for their turn */
+    struct metadata_command *current;
+    struct append append;                /* of the current command */
+    struct image_changes changes;        /* of the batch being applied */
+    struct log_reader reader;
+    struct mail start;
+    bool ready;                          /* the image is complete */
+    bool announced;                      /* the broker is ready */
+};
+
+static void run_next(struct metadata_log *log);
+
+static void command_home(struct shard *shard, struct mail *mail)
+{
+    struct metadata_command *command = container_of(mail, struct metadata_command, mail);
+    assert(shard == command->from);
+    (void)shard;
+    command->done(command, command->error);
+}
+
+static void finish_command(struct metadata_log *log, int16_t error)
+{
+    struct metadata_command *command = log->current;
+    assert(command != NULL);
+    log->current = NULL;
+    command->error = error;
+    command->mail.run = command_home;
+    shard_post(command->from, &command->mail);
+}
+
+static void end_command(struct metadata_log *log, int16_t error)
+{
+    finish_command(log, error);
+    run_next(log);
+}
+
+static void update_home(struct shard *shard, struct mail *mail)
+{
+    struct metadata_update *update = container_of(mail, struct metadata_update, home);
+    struct metadata_log *log = update->log;
+    (void)shard;
+    image_changes_free(&update->changes);
+    free(update);
+    if (!log->announced) {
+        log->announced = true;
+        broker_ready(log->broker);
+        run_next(log);
+    } else {
+        end_command(log, KAFKA_NONE);
+    }
+}
+
+static void visit_done(struct metadata_update *update)
+{
+    if (atomic_fetch_sub(&update->shards_left, 1) == 1) {
+        update->home.run = update_home;
+        shard_post(&update->log->broker->shards[0], &update->home);
+    }
+}
+
+void metadata_log_groups_started(struct shard *shard)
+{
+    struct metadata_update *update = shard->replicas->update;
+    if (update != NULL) {
+        shard->replicas->update = NULL;
+        visit_done(update);
+    }
+}
+
+static void update_visits(struct shard *shard, struct mail *mail)
+{
+    struct update_visit *visit = container_of(mail, struct update_visit, mail);
+    struct metadata_update *update = visit->update;
+    assert(shard->replicas->update == NULL);
+    /* Set first: the groups may all be started before this returns. */
+    shard->replicas->groups_starting++;
+    shard->replicas->update = update;
+    replicas_change(shard->replicas, &update->changes);
+    replicas_group_started(shard->replicas);
+}
+
+/* Takes the changes over and sends them round. */
+static void send_round(struct metadata_log *log)
+{
+    struct broker *broker = log->broker;
+    struct metadata_update *update = memory_new_zero(1, sizeof *update);
+    update->log = log;
+    update->changes = log->changes;
+    log->changes = (struct image_changes){0};
+    atomic_init(&update->shards_left, broker->shard_count);
+    for (int i = 0; i < broker->shard_count; i++) {
+        update->visits[i].update = update;
+        update->visits[i].mail.run = update_visits;
+        shard_post(&broker->shards[i], &update->visits[i].mail);
+    }
+}
+
+static void apply_record(void *context, const struct batch_header *header,
+                         const struct record *record)
+{
+    struct metadata_log *log = context;
+    (void)header;
+    enum status status = image_apply(log->image, record->value, &log->changes);
+    if (status != STATUS_OK && log->group->storage == STATUS_OK) {
+        log_error("metadata", "the record at offset %lld of __cluster_metadata cannot be applied: "
+                  "%s. Was it written by a later version?", (long long)record->offset,
+                  status_text(status));
+        group_fail(log->group, status);
+    }
+}
+
+static void metadata_applied(struct group *group, struct partition *partition, struct view batch)
+{
+    struct metadata_log *log = group->machine_state;
+    (void)partition;
+    if (!log->ready) {
+        return; /* read together with what is in the log already */
+    }
+    log->reader.offset = 0;
+    enum status status = log_reader_batch(&log->reader, batch);
+    if (status != STATUS_OK) {
+        group_fail(group, status);
+        return;
+    }
+    image_finish(log->image, &log->changes);
+}
+
+/* Everything committed is in the log: makes the image. */
+static void read_log(struct metadata_log *log)
+{
+    log_reader_start(&log->reader, log->group->partitions[0]->log, apply_record, log);
+    enum status status;
+    while ((status = log_reader_step(&log->reader, READ_STEP_BYTES)) == STATUS_OK) {
+    }
+    if (status != STATUS_NOT_FOUND) {
+        log_error("metadata", "__cluster_metadata cannot be read: %s", status_text(status));
+        group_fail(log->group, status);
+        return;
+    }
+    image_finish(log->image, &log->changes);
+    log->ready = true;
+    send_round(log);
+}
+
+static void metadata_led(struct group *group, bool leads)
+{
+    struct metadata_log *log = group->machine_state;
+    if (leads && !log->ready) {
+        log->group = group;
+        read_log(log);
+    }
+}
+
+static void metadata_closed(struct group *group)
+{
+    struct metadata_log *log = group->machine_state;
+    log->group = NULL;
+}
+
+static const struct group_machine metadata_machine = {
+    .applied = metadata_applied,
+    .led = metadata_led,
+    .close = metadata_closed,
+};
+
+static void appended(struct append *append)
+{
+    struct metadata_log *log = container_of(append, struct metadata_log, append);
+    block_unref(append->payload.block);
+    if (append->error != KAFKA_NONE) {
+        end_command(log, append->error);
+    } else {
+        send_round(log);
+    }
+}
+
+static struct slice build_payload(const struct record_list *records)
+{
+    struct batch_builder builder;
+    struct buffer bytes = {0};
+    int64_t now_ms = clock_wall_ms();
+    batch_builder_start(&builder);
+    for (size_t i = 0; i < records->count; i++) {
+        batch_builder_add(&builder, now_ms, VIEW_NULL, record_list_get(records, i), NULL, 0);
+    }
+    buffer_extend(&bytes, GROUP_PAYLOAD_PREFIX);
+    batch_builder_finish(&builder, 0, &bytes);
+    struct block *block = block_copy(buffer_view(&bytes));
+    buffer_free(&bytes);
+    return slice_of(block, 0, block->capacity);
+}
+
+static void run_command(struct metadata_log *log)
+{
+    struct record_list records = {0};
+    log->current->run(log->current, log->image, &records);
+    if (records.count == 0) {
+        record_list_free(&records);
+        finish_command(log, KAFKA_NONE);
+        return;
+    }
+    log->append = (struct append){.payload = build_payload(&records), .done = appended};
+    record_list_free(&records);
+    partition_append(log->group->partitions[0], &log->append);
+}
+
+static void run_next(struct metadata_log *log)
+{
+    struct list_link *link;
+    while (log->current == NULL && log->announced &&
+           (link = list_pop_front(&log->commands)) != NULL) {
+        log->current = container_of(link, struct metadata_command, link);
+        int16_t error = log->group == NULL ? KAFKA_NOT_CONTROLLER : group_error(log->group);
+        if (error != KAFKA_NONE) {
+            finish_command(log, error);
+        } else {
+            run_command(log);
+        }
+    }
+}
+
+static void command_arrived(struct shard *shard, struct mail *mail)
+{
+    struct metadata_command *command = container_of(mail, struct metadata_command, mail);
+    struct metadata_log *log = shard->broker->metadata;
+    list_push_back(&log->commands, &command->link);
+    run_next(log);
+}
+
+void metadata_submit(struct shard *from, struct metadata_command *command)
+{
+    command->from = from;
+    command->mail.run = command_arrived;
+    shard_post(&from->broker->shards[0], &command->mail);
+}
+
+static void open_group(struct shard *shard, struct mail *mail)
+{
+    struct metadata_log *log = container_of(mail, struct metadata_log, start);
+    struct group_start start = {
+        .id = METADATA_GROUP_ID,
+        .machine = &metadata_machine,
+        .machine_state = log,
+        .boot = boot_find(&log->broker->boot, METADATA_GROUP_ID),
+    };
+    enum status status = group_open(shard, &start, &log->group);
+    assert(status == STATUS_OK);
+    (void)status;
+    if (log->group->storage != STATUS_OK) {
+        log_error("metadata", "without __cluster_metadata nothing can be served: restore the data "
+                  "directory from a copy");
+    }
+}
+
+void metadata_log_start(struct broker *broker)
+{
+    struct metadata_log *log = memory_new_zero(1, sizeof *log);
+    log->broker = broker;
+    log->image = image_new(broker->config);
+    list_init(&log->commands);
+    log->start.run = open_group;
+    broker->metadata = log;
+    shard_post(&broker->shards[0], &log->start);
+}
+
+void metadata_log_free(struct metadata_log *log)
+{
+    if (log == NULL) {
+        return;
+    }
+    image_changes_free(&log->changes);
+    image_free(log->image);
+    log_reader_free(&log->reader);
+    free(log);
+}
