@@ -155,11 +155,12 @@ static bool is_settled(struct cluster *cluster, const struct node *leader, uint6
     return leader->applied.index == raft_last_index(leader->raft);
 }
 
-static uint64_t sum_applied(const struct cluster *cluster)
+/* Rises while logs or states still move. */
+static uint64_t progress_of(const struct cluster *cluster)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < cluster->node_count; i++) {
-        sum += cluster->nodes[i].applied.index;
+        sum += cluster->nodes[i].applied.index + cluster->nodes[i].disk.last;
     }
     return sum;
 }
@@ -170,14 +171,14 @@ static void settle(struct cluster *cluster)
     faults_heal(cluster);
     uint64_t begin = cluster->now;
     uint64_t moved_at = begin;
-    uint64_t applied = 0;
+    uint64_t progress = 0;
     uint64_t marker = 0;
     const struct node *proposer = NULL;
     while (cluster->now < moved_at + HEAL_TICKS * TICK_UNITS &&
            cluster->now < begin + HEAL_TICKS_MAX * TICK_UNITS) {
         unit(cluster);
-        if (sum_applied(cluster) > applied) {
-            applied = sum_applied(cluster);
+        if (progress_of(cluster) > progress) {
+            progress = progress_of(cluster);
             moved_at = cluster->now;
         }
         struct node *leader = leader_of(cluster);

@@ -16,7 +16,7 @@ static void draw_limits(struct cluster *cluster)
     cluster->limits.heartbeat_ticks = 1 + rng_below(rng, 3);
     cluster->limits.hibernate_ticks = rng_below(rng, 2) == 0 ? 0 : 3 + rng_below(rng, 20);
     cluster->limits.message_entries = 1 + rng_below(rng, 16);
-    cluster->limits.inflight_entries = 1 + rng_below(rng, 64);
+    cluster->limits.inflight_entries = 1 + rng_below(rng, 3) * rng_below(rng, 64);
     cluster->limits.message_bytes = 200 + rng_below(rng, 2000);
     cluster->limits.inflight_bytes = 400 + rng_below(rng, 8000);
     cluster->limits.uncommitted_bytes = 2000 + rng_below(rng, 20000);
