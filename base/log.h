@@ -20,7 +20,8 @@ bool log_enabled(enum log_level level);
 void log_write(enum log_level level, const char *part, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-#define log_at(level, part, ...) (log_enabled(level) ? log_write((level), (part), __VA_ARGS__) : (void)0)
+#define log_at(level, part, ...) \
+    (log_enabled(level) ? log_write((level), (part), __VA_ARGS__) : (void)0)
 #define log_debug(part, ...) log_at(LOG_DEBUG, part, __VA_ARGS__)
 #define log_info(part, ...) log_at(LOG_INFO, part, __VA_ARGS__)
 #define log_warn(part, ...) log_at(LOG_WARN, part, __VA_ARGS__)

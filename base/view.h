@@ -17,7 +17,9 @@ struct view {
 /* A view of a string literal, without its final zero. */
 #define VIEW_LITERAL(text) ((struct view){(const uint8_t *)(text), sizeof(text) - 1})
 /* For printf("%.*s", VIEW_PRINT(v)). */
-#define VIEW_PRINT(v) ((int)((v).length < 1024 ? (v).length : 1024)), ((const char *)((v).data ? (v).data : (const uint8_t *)"(null)"))
+#define VIEW_PRINT(v) \
+    (int)((v).data == NULL ? 6 : (v).length < 1024 ? (v).length : 1024), \
+    ((const char *)((v).data ? (v).data : (const uint8_t *)"(null)"))
 
 /* A view of a C string without its final zero; a null pointer gives the null view. */
 struct view view_text(const char *text);

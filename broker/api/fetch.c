@@ -1,4 +1,4 @@
-/* Fetch: reads committed batches, waits until there is enough of them (KIP-227 sessions, long poll).
+/* Fetch: reads committed batches, waits until there is enough of them (sessions of KIP-227).
  *
  * A read round visits the groups' shards and takes what there is. When that is too little, a watch
  * round leaves a watch at every partition that has not moved since; a partition that moves, or the
@@ -51,12 +51,18 @@ static bool diverges(struct fetch_part *part, const struct partition *partition)
     return false;
 }
 
+/* A limit as the client gives it; below zero it means nothing at all. */
+static size_t bytes_of(int32_t limit)
+{
+    return limit > 0 ? (size_t)limit : 0;
+}
+
 static int16_t read_log(struct fetch_part *part, struct partition *partition,
                         struct fetch_leg *leg)
 {
     const struct fetch_request *message = part->fetch->request->message;
-    size_t limit = part->asked.partition_max_bytes > 0 ? (size_t)part->asked.partition_max_bytes : 0;
-    size_t most = message->max_bytes > 0 ? (size_t)message->max_bytes : 0;
+    size_t limit = bytes_of(part->asked.partition_max_bytes);
+    size_t most = bytes_of(message->max_bytes);
     size_t left = most > leg->bytes ? most - leg->bytes : 0;
     bool whole_first = leg->bytes == 0;
     if (left == 0 && !whole_first) {

@@ -109,7 +109,8 @@ static struct session_partition *find_partition(struct fetch_session *session,
     return partition;
 }
 
-static void put_partition(struct fetch_session *session, const struct fetch_request_fetch_topic *topic,
+static void put_partition(struct fetch_session *session,
+                          const struct fetch_request_fetch_topic *topic,
                           const struct fetch_request_fetch_partition *asked)
 {
     struct session_key key =

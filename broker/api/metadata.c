@@ -1,8 +1,8 @@
 /* Metadata: the node, the topics, who leads each partition; topics that are asked for and are not
  * there may be made (auto.create.topics.enable).
  *
- * An unknown topic that may be made is made first, and the answer given when it can be used, so that
- * a client's first produce finds it.
+ * An unknown topic that may be made is made first, and the answer given when it can be used, so
+ * that a client's first produce finds it.
  */
 #include <assert.h>
 
@@ -42,7 +42,8 @@ static void fill_partitions(struct request *request, struct topic_image *topic,
     out->partitions_count = count;
     for (int32_t i = 0; i < count; i++) {
         struct metadata_response_metadata_response_partition *partition = &out->partitions[i];
-        struct group_leader leader = directory_get(&broker->directory, topic_image_group(topic, i)->id);
+        struct group_leader leader =
+            directory_get(&broker->directory, topic_image_group(topic, i)->id);
         partition->partition_index = i;
         partition->leader_id = leader.leader;
         partition->leader_epoch = leader.epoch;
@@ -89,7 +90,8 @@ static void add_topic(void *context, struct topic_image *topic)
     fill_partitions(request, topic, out);
 }
 
-static void add_missing(struct request *request, const struct metadata_request_metadata_request_topic *asked,
+static void add_missing(struct request *request,
+                        const struct metadata_request_metadata_request_topic *asked,
                         int16_t error)
 {
     struct metadata_response_metadata_response_topic *out = next_topic(request);

@@ -1,9 +1,9 @@
 /* The controller's commands: a client's wish in, metadata records and the answer out.
  *
- * A command reads the image and changes nothing. Its records are to be appended to __cluster_metadata
- * together; when they are committed and applied, the answer may be given (and not before: a client
- * that is told "created" uses the topic at once). The next command must see an image to which the
- * records of the one before are applied, so commands run one after the other.
+ * A command reads the image and changes nothing. Its records are to be appended to
+ * __cluster_metadata together; when they are committed and applied, the answer may be given (and
+ * not before: a client that is told "created" uses the topic at once). The next command must see an
+ * image to which the records of the one before are applied, so commands run one after the other.
  *
  * A client's mistakes are error codes in the answer, with a sentence for people. The only status
  * besides STATUS_OK is STATUS_LIMIT, when the arena is full: then the records must be thrown away.

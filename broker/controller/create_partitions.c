@@ -1,7 +1,7 @@
 /* CreatePartitions (KIP-195). Owns nothing.
  *
- * Happy path: the new partitions are placed behind those that are there, one record. The checks come
- * in Kafka's order. Names that stand there twice are answered once, before the others. */
+ * Happy path: the new partitions are placed behind those that are there, one record. The checks
+ * come in Kafka's order. Names that stand there twice are answered once, before the others. */
 #include "broker/controller/placement.h"
 
 #include <assert.h>
@@ -16,7 +16,8 @@ static struct refusal check_count(const struct command *command, const struct WI
 {
     if (wish->count == topic->partition_count) {
         return (struct refusal){KAFKA_INVALID_PARTITIONS,
-                                arena_format(command->arena, "The topic has %d partition(s) already",
+                                arena_format(command->arena,
+                                             "The topic has %d partition(s) already",
                                              topic->partition_count)};
     }
     if (wish->count < topic->partition_count) {

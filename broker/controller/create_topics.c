@@ -1,4 +1,5 @@
-/* CreateTopics (KIP-4, KIP-525 for the configurations in the answer, KIP-516 for ids). Owns nothing.
+/* CreateTopics (KIP-4, KIP-525 for the configurations in the answer, KIP-516 for ids). Owns
+ * nothing.
  *
  * Happy path: each topic is planned, recorded, answered. Names that stand there twice are answered
  * once, after the others, as Kafka does. */

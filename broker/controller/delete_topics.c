@@ -1,7 +1,7 @@
 /* DeleteTopics (KIP-4, KIP-516 for deletion by id). Owns nothing.
  *
- * Happy path: a topic is named by name or by id, is there, is removed by one record. Up to version 5
- * there are only names. What contradicts itself is refused and deletes nothing. */
+ * Happy path: a topic is named by name or by id, is there, is removed by one record. Up to version
+ * 5 there are only names. What contradicts itself is refused and deletes nothing. */
 #include "broker/controller/command.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* The image: what the metadata log says up to some record. Pure: records in, changes out.
  *
- * One thread owns the image and applies every committed record in order. What it tells of topics are
- * shared pictures (topic_image.h); each other thread is sent the changes and keeps an index of its
- * own, so that nobody takes a lock to look up a topic. */
+ * One thread owns the image and applies every committed record in order. What it tells of topics
+ * are shared pictures (topic_image.h); each other thread is sent the changes and keeps an index of
+ * its own, so that nobody takes a lock to look up a topic. */
 #ifndef OTTLA_BROKER_CONTROLLER_IMAGE_H
 #define OTTLA_BROKER_CONTROLLER_IMAGE_H
 

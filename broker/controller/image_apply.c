@@ -64,8 +64,8 @@ static enum status apply_remove(struct image *image, const void *message,
     return STATUS_OK;
 }
 
-/* A key or value that this version does not take was written by a later one: left out, so that going
- * back a version is possible. */
+/* A key or value that this version does not take was written by a later one: left out, so that
+ * going back a version is possible. */
 static enum status apply_topic_config(struct image *image, const struct config_record *record,
                                       struct image_changes *changes)
 {

@@ -20,7 +20,8 @@ struct image_config_entry {
     char *value;
 };
 
-/* The topic that is being changed by the records of one run; its vectors are used again and again. */
+/* The topic that is being changed by the records of one run; its vectors are used again and again.
+ * */
 struct topic_draft {
     bool is_active;
     struct topic_image *before; /* null when the topic is new; a reference of the index */

@@ -22,8 +22,8 @@ MUST_USE enum status placement_spread(struct command *command, const struct topi
                                       int32_t count_after, uint32_t cap, int32_t replication,
                                       struct partition_groups_record *record);
 
-/* The same with the brokers that the client named for each new partition, checked before. Beyond the
- * cap, partitions share a group only with others of the same brokers in the same order. */
+/* The same with the brokers that the client named for each new partition, checked before. Beyond
+ * the cap, partitions share a group only with others of the same brokers in the same order. */
 MUST_USE enum status placement_manual(struct command *command, const struct topic_image *topic,
                                       const struct replica_list *lists, int32_t list_count,
                                       uint32_t cap, struct partition_groups_record *record);

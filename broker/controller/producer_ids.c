@@ -1,5 +1,5 @@
-/* Blocks of producer ids (KIP-730). Owns nothing: the counter is in the image, the block is taken by
- * one record, so an id that was given out once never is again. */
+/* Blocks of producer ids (KIP-730). Owns nothing: the counter is in the image, the block is taken
+ * by one record, so an id that was given out once never is again. */
 #include "broker/controller/controller.h"
 
 #include <assert.h>

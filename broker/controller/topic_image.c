@@ -1,5 +1,6 @@
-/* Topic images: one allocation that holds the struct and everything it points to, but for the shared
- * settings. Built once, then only read; the last reference frees it on whichever thread that is. */
+/* Topic images: one allocation that holds the struct and everything it points to, but for the
+ * shared settings. Built once, then only read; the last reference frees it on whichever thread that
+ * is. */
 #include "broker/controller/topic_image.h"
 
 #include <stdalign.h>

@@ -64,7 +64,8 @@ struct settings_share *settings_share_new(const struct config *config,
 struct settings_share *settings_share_ref(struct settings_share *share);
 void settings_share_unref(struct settings_share *share);
 
-/* A new image with one reference, a copy of the parts. Takes the caller's reference on the share. */
+/* A new image with one reference, a copy of the parts. Takes the caller's reference on the share.
+ * */
 struct topic_image *topic_image_new(const struct topic_parts *parts, struct settings_share *share);
 
 /* One reference more; safe from every thread. Returns the topic. */

@@ -14,7 +14,7 @@
 enum topic_index_key {
     TOPIC_INDEX_NAME,
     TOPIC_INDEX_ID,
-    TOPIC_INDEX_COLLISION /* names with "." and "_" taken for the same; may hold several of a kind */
+    TOPIC_INDEX_COLLISION /* names with "." and "_" taken for the same; may hold several */
 };
 
 struct topic_index {
@@ -41,8 +41,8 @@ void topic_index_remove(struct topic_index *index, struct topic_image *topic);
 struct topic_image *topic_index_find(const struct topic_index *index, struct view name);
 struct topic_image *topic_index_find_id(const struct topic_index *index, struct uuid id);
 
-/* One topic after the other in no order: start with *cursor = 0; null at the end. The index must not
- * change meanwhile. */
+/* One topic after the other in no order: start with *cursor = 0; null at the end. The index must
+ * not change meanwhile. */
 struct topic_image *topic_index_next(const struct topic_index *index, uint32_t *cursor);
 
 #endif

@@ -104,10 +104,25 @@ list_members(const struct consumer_group *group, const struct sync_group_request
     return members;
 }
 
+/* The first record of a group says that it is there, and nothing of the members that wait in it. */
+struct batch *coordinator_emit_new_group(struct coordinator *coordinator,
+                                         const struct consumer_group *group)
+{
+    struct group_metadata_value value = {
+        .protocol_type = VIEW_EMPTY,
+        .generation = group->generation,
+        .current_state_timestamp = group->state_timestamp_ms,
+    };
+    struct batch *batch = coordinator_batch_new(BATCH_NEW_GROUP, group->id);
+    coordinator_batch_put_group(batch, group->id, &value);
+    return coordinator_emit(coordinator, batch);
+}
+
 struct batch *coordinator_emit_group(struct coordinator *coordinator, struct consumer_group *group,
                                      enum batch_kind kind,
                                      const struct sync_group_request *assignments)
 {
+    assert(kind != BATCH_NEW_GROUP);
     struct group_metadata_value_member_metadata *members = list_members(group, assignments);
     struct group_metadata_value value = {
         .protocol_type = group->protocol_type.data == NULL ? VIEW_EMPTY : group->protocol_type,

@@ -347,6 +347,6 @@ void coordinator_handle_join(const struct request_context *request, const void *
         batch = join_known(&joining);
     }
     if (is_new && batch == NULL) {
-        (void)coordinator_emit_group(coordinator, joining.group, BATCH_NEW_GROUP, NULL);
+        (void)coordinator_emit_new_group(coordinator, joining.group);
     }
 }

@@ -77,6 +77,10 @@ struct batch *coordinator_emit_group(struct coordinator *coordinator, struct con
                                      enum batch_kind kind,
                                      const struct sync_group_request *assignments);
 
+/* A batch with the first, empty record of a new group, emitted. */
+struct batch *coordinator_emit_new_group(struct coordinator *coordinator,
+                                         const struct consumer_group *group);
+
 /* Lets the answer of this request wait for the batch. */
 void coordinator_answer_with(const struct request_context *request, struct batch *batch,
                              void *response);

@@ -8,10 +8,10 @@
 
 enum { PROTOCOL_REQUIRED_VERSION = 5 };
 
-/* Null says nothing; a value must be the group's. */
+/* Null says nothing, on either side. */
 static bool is_inconsistent(struct view given, struct view actual)
 {
-    return given.data != NULL && !view_equal(given, actual);
+    return given.data != NULL && actual.data != NULL && !view_equal(given, actual);
 }
 
 static enum kafka_error check_member(const struct consumer_group *group,

@@ -138,8 +138,8 @@ enum status boot_restore(const struct journal_boot *part, struct raft *raft)
                                    record->payload};
         enum status status = raft_restore_entry(raft, &entry);
         if (status != STATUS_OK) {
-            log_error("group", "group %" PRIu64 ": the journal's entry %" PRIu64 " does not fit: %s",
-                      part->group, record->index, status_text(status));
+            log_error("group", "group %" PRIu64 ": entry %" PRIu64 " of the journal does not "
+                      "fit: %s", part->group, record->index, status_text(status));
             return status;
         }
     }

@@ -1,7 +1,7 @@
 /* What the journal held when the process started, sorted by group, until each group takes its part.
  *
- * Filled by the journal's replay before any shard runs; then a group's part is used once, by its own
- * shard. Entries below a mark are dropped while reading, so that memory is bounded by what the
+ * Filled by the journal's replay before any shard runs; then a group's part is used once, by its
+ * own shard. Entries below a mark are dropped while reading, so that memory is bounded by what the
  * checkpoints do not cover yet.
  */
 #ifndef OTTLA_BROKER_GROUP_BOOT_H

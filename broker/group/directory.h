@@ -1,4 +1,4 @@
-/* Who leads each partition group, as every thread may ask: soft state (architecture: metadata logs).
+/* Who leads each partition group, as every thread may ask: soft state.
  *
  * Group ids are small dense numbers that are never used twice, so this is a growing array of
  * pages. The group's shard writes, everybody reads; there are no locks.

@@ -3,8 +3,8 @@
  *
  * Happy path: group_propose hands a payload to Raft, its entry goes to the journal, the durable
  * notice comes back to Raft, committed entries are applied: batches go to their partition's log,
- * whoever waits for the proposal is told. Failures: the journal or a log cannot be written; then the
- * group withdraws from Raft, acknowledges nothing more and says so to everybody who asks.
+ * whoever waits for the proposal is told. Failures: the journal or a log cannot be written; then
+ * the group withdraws from Raft, acknowledges nothing more and says so to everybody who asks.
  *
  * A group lives on one shard; only the journal's and log writer's notices come from elsewhere, as
  * mail.
@@ -84,7 +84,7 @@ struct group {
 /* What a group starts from. */
 struct group_start {
     uint64_t id;
-    struct topic_image *topic;          /* null for the metadata group; the group takes its own ref */
+    struct topic_image *topic;          /* the group takes its own ref; null: metadata */
     const struct group_machine *machine;
     void *machine_state;
     struct journal_boot *boot;          /* what the journal held; null: nothing */

@@ -1,6 +1,6 @@
 /* Checkpoints: the logs of a group are flushed, then the file that vouches for them is replaced,
- * then the journal is told that it may forget. Each step waits for the one before; all of it runs in
- * the background. A failure takes the group offline; the journal still has everything. */
+ * then the journal is told that it may forget. Each step waits for the one before; all of it runs
+ * in the background. A failure takes the group offline; the journal still has everything. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>

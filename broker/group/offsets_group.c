@@ -336,7 +336,8 @@ void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partitio
 void offsets_groups_tick(struct shard *shard, int64_t now_ms)
 {
     struct list *groups = &shard->replicas->offsets_groups;
-    for (struct list_link *link = list_first(groups); link != NULL; link = list_next(groups, link)) {
+    struct list_link *link;
+    for (link = list_first(groups); link != NULL; link = list_next(groups, link)) {
         struct offsets_group *state = container_of(link, struct offsets_group, link);
         for (int32_t i = 0; i < state->count; i++) {
             struct offsets_partition *owner = &state->partitions[i];

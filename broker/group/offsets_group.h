@@ -30,8 +30,8 @@ struct coordinator_call {
 int32_t offsets_partition_for(struct view group_id, int32_t partition_count);
 
 /* Asks the coordinator of a partition on this shard; the call is answered now or later, exactly
- * once, with the response struct of `api`. A partition that is not led here, or still loads, refuses
- * with the matching error. `context`'s token and arena are set from the call. */
+ * once, with the response struct of `api`. A partition that is not led here, or still loads,
+ * refuses with the matching error. `context`'s token and arena are set from the call. */
 void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partition,
                         const struct coordinator_context *context, enum api_key api,
                         const void *request, struct coordinator_call *call);

@@ -1,8 +1,8 @@
 /* One partition of a group: its log, the offsets it will give next, and who waits for more.
  *
  * Happy path of an append on the leader: the batch's producer is checked, offsets and epoch are
- * patched into the batch, it is proposed to the group; when it is committed it is in the log and the
- * appender is told. Everything runs on the group's shard.
+ * patched into the batch, it is proposed to the group; when it is committed it is in the log and
+ * the appender is told. Everything runs on the group's shard.
  */
 #ifndef OTTLA_BROKER_GROUP_PARTITION_H
 #define OTTLA_BROKER_GROUP_PARTITION_H
@@ -34,7 +34,7 @@ struct partition {
 struct append {
     struct proposal proposal;
     struct partition *partition;
-    struct slice payload;     /* GROUP_PAYLOAD_PREFIX bytes of room, then the batch; not shared yet */
+    struct slice payload;     /* GROUP_PAYLOAD_PREFIX bytes of room, then the batch */
     bool is_client;           /* producer rules apply; false for the broker's own records */
     void (*done)(struct append *append);
 

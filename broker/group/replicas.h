@@ -69,8 +69,8 @@ struct topic_image *replicas_topic_by_id(const struct replicas *replicas, struct
 void replicas_each_topic(struct replicas *replicas,
                          void (*each)(void *context, struct topic_image *topic), void *context);
 
-/* Topics were added, changed or removed: brings the indexes up to date, opens the groups that belong
- * to this shard, ends those of topics that are gone and removes their data. */
+/* Topics were added, changed or removed: brings the indexes up to date, opens the groups that
+ * belong to this shard, ends those of topics that are gone and removes their data. */
 void replicas_change(struct replicas *replicas, const struct image_changes *changes);
 
 /* For groups: enters and leaves the index; leads (or failed) for the first time. */

@@ -28,8 +28,8 @@ struct connection_register {
 
 struct acceptor;
 
-/* Binds and listens; connections wait until acceptor_start, then come to the broker's shards. The listener's port is filled
- * in when it was 0. Logs why it cannot: STATUS_BUSY when the port is taken, else STATUS_IO. */
+/* Binds and listens; connections wait until acceptor_start, then come to the broker's shards. The
+ * listener's port is filled in when it was 0. Logs why it cannot: STATUS_BUSY when the port is taken, else STATUS_IO. */
 MUST_USE enum status acceptor_open(struct broker *broker, struct listener *listener,
                                    struct acceptor **acceptor);
 

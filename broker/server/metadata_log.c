@@ -1,5 +1,5 @@
 /* The metadata group's machine: reading the log at the start, appending commands' records, handing
- * changes to the shards. Lives on shard 0; an update is shared by all shards and freed by the last. */
+ * changes to the shards. Lives on shard 0; an update is shared by all shards, freed by the last. */
 #include "broker/server/metadata_log.h"
 
 #include <assert.h>

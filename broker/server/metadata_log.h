@@ -3,8 +3,8 @@
  *
  * A command is run against the image when its turn comes, one at a time, so that it sees what all
  * before it did. Its records are appended as one batch; when they are committed the image changes,
- * every shard takes the changes over (opening and ending groups), and only when all have done so and
- * new groups lead is the command done: what it made can be used at once (field case M3).
+ * every shard takes the changes over (opening and ending groups), and only when all have done so
+ * and new groups lead is the command done: what it made can be used at once (field case M3).
  */
 #ifndef OTTLA_BROKER_SERVER_METADATA_LOG_H
 #define OTTLA_BROKER_SERVER_METADATA_LOG_H

@@ -10,7 +10,7 @@
 
 struct broker;
 
-/* The journal's handlers for this broker: replay into its boot, pressure and failure to its shards. */
+/* The journal's handlers for this broker: replay into its boot, the rest to its shards. */
 struct journal_handler storage_watch_handler(struct broker *broker);
 
 /* The log writer's settings, likewise. */
