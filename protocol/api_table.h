@@ -22,8 +22,8 @@ struct api {
     int16_t key;
     int16_t first_version;               /* versions that the schemas can read and write */
     int16_t last_version;
-    int16_t first_advertised_version;    /* -1: a stock broker does not list the key. May be below */
-    int16_t last_advertised_version;     /* first_version: Produce 0-2 are listed, never served */
+    int16_t first_advertised_version;    /* -1: a stock broker does not list the key. May be less */
+    int16_t last_advertised_version;     /* than first_version: Produce 0-2 are never served */
     uint8_t flags;                       /* enum api_flag */
 };
 

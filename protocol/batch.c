@@ -1,5 +1,5 @@
-/* Batch headers: reading, checking and patching them. Nothing here looks at a record. Every field is
- * read before any is judged, and what cannot be right is a status. */
+/* Batch headers: reading, checking and patching them. Nothing here looks at a record. Every field
+ * is read before any is judged, and what cannot be right is a status. */
 #include "protocol/records.h"
 
 #include <assert.h>

@@ -1,10 +1,10 @@
-/* One interpreter for all messages: reads, writes, prints, compares and invents them by walking the
- * generated tables.
+/* One interpreter for all messages: reads, writes, prints, compares and invents them by walking
+ * the generated tables.
  *
  * Decoding puts structs and arrays into the caller's arena; strings, bytes and records are views
- * into the input, alive as long as the input is. Every count is held against the bytes that are left
- * before anything is allocated, so that the arena's limit and the input's length bound the work.
- * Encoding appends to a buffer; whatever fails leaves the buffer as it was.
+ * into the input, alive as long as the input is. Every count is held against the bytes that are
+ * left before anything is allocated, so that the arena's limit and the input's length bound the
+ * work. Encoding appends to a buffer; whatever fails leaves the buffer as it was.
  *
  * Shapes (protocol/descriptor.h, generated headers): a nullable struct is a pointer; `x` with
  * `x_count` is an array and count -1 its null; a view with data NULL is null.

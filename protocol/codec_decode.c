@@ -1,6 +1,6 @@
-/* Reading messages: the decoder is a cursor over the input; each field of the version is read into
- * its place in the C struct. Structs start as a copy of their defaults, so that fields which are not
- * on the wire need no visit. The first thing that does not fit ends the whole message. */
+/* Reading messages: the decoder is a cursor over the input; each field of the version is read
+ * into its place in the C struct. Structs start as a copy of their defaults, so that fields which
+ * are not on the wire need no visit. The first thing that does not fit ends the whole message. */
 #include "protocol/codec.h"
 
 #include <assert.h>
@@ -263,7 +263,8 @@ static const struct message_field *find_tagged(const struct decoder *decoder,
     return NULL;
 }
 
-/* One tagged field: tag, size, content. The content must fill its size; unknown tags are skipped. */
+/* One tagged field: tag, size, content. The content must fill its size; unknown tags are
+ * skipped. */
 static enum status decode_tagged(struct decoder *decoder, const struct message_struct *structure,
     uint8_t *out)
 {

@@ -1,7 +1,7 @@
 /* Writing messages: the encoder is a cursor into the caller's buffer that makes room in steps.
- * Everything is written in one pass; only the size in front of a tagged field is put in afterwards.
- * Records that lie elsewhere leave their length and a gap. What cannot be said in this version fails,
- * and the buffer is cut back to where it was. */
+ * Everything is written in one pass; only the size in front of a tagged field is put in
+ * afterwards. Records that lie elsewhere leave their length and a gap. What cannot be said in
+ * this version fails, and the buffer is cut back to where it was. */
 #include "protocol/codec.h"
 
 #include <assert.h>

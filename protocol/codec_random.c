@@ -1,6 +1,6 @@
 /* Random messages for tests: whatever a version can carry comes up, with lengths around the steps
- * of the encodings (empty, 126 to 129) more often than chance would have it. The seed alone decides,
- * so that a failure can be had again. */
+ * of the encodings (empty, 126 to 129) more often than chance would have it. The seed alone
+ * decides, so that a failure can be had again. */
 #include "protocol/codec.h"
 
 #include <assert.h>

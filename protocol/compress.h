@@ -1,8 +1,10 @@
-/* The four compressions of record batches, whole blocks at a time, with a bound on what comes out.
+/* The four compressions of record batches, whole blocks at a time, with a bound on what comes
+ * out.
  *
- * Unpacking reads every framing that clients write: gzip with several members, snappy in the frame
- * of snappy-java and as one raw block (librdkafka), any LZ4 frame, any zstd frame. Packing writes
- * what the stock Java client writes. What a client sent wrong is a status; nothing is appended then.
+ * Unpacking reads every framing that clients write: gzip with several members, snappy in the
+ * frame of snappy-java and as one raw block (librdkafka), any LZ4 frame, any zstd frame. Packing
+ * writes what the stock Java client writes. What a client sent wrong is a status; nothing is
+ * appended then.
  */
 #ifndef OTTLA_PROTOCOL_COMPRESS_H
 #define OTTLA_PROTOCOL_COMPRESS_H

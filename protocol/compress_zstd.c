@@ -10,21 +10,14 @@
 /* 128 MiB, what level 22 needs and the library's own default. */
 enum { WINDOW_LOG_LIMIT = 27 };
 
-static int clamp_level(int32_t level)
-{
-    if (level == COMPRESS_LEVEL_DEFAULT) {
-        return ZSTD_CLEVEL_DEFAULT;
-    }
-    int lowest = ZSTD_minCLevel(), highest = ZSTD_maxCLevel();
-    return level < lowest ? lowest : level > highest ? highest : level;
-}
-
 void compress_zstd_pack(int32_t level, struct view input, struct buffer *output)
 {
     size_t length = output->length;
     size_t bound = ZSTD_compressBound(input.length);
     uint8_t *at = buffer_extend(output, bound);
-    size_t packed = ZSTD_compress(at, bound, input.data, input.length, clamp_level(level));
+    /* The library brings levels into its range by itself. */
+    int chosen = level == COMPRESS_LEVEL_DEFAULT ? ZSTD_CLEVEL_DEFAULT : level;
+    size_t packed = ZSTD_compress(at, bound, input.data, input.length, chosen);
     assert(!ZSTD_isError(packed));
     output->length = length + packed;
 }

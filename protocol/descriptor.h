@@ -1,8 +1,9 @@
 /* How the generated tables describe a message to the interpreter in codec.c.
  *
  * For each message there is one C struct that can hold every version, a template of it with the
- * defaults, and a table of its fields: where a field lies in the struct, what it is on the wire, in
- * which versions it exists, may be null, and under which tag. Only the generator writes such tables.
+ * defaults, and a table of its fields: where a field lies in the struct, what it is on the wire,
+ * in which versions it exists, may be null, and under which tag. Only the generator writes such
+ * tables.
  */
 #ifndef OTTLA_PROTOCOL_DESCRIPTOR_H
 #define OTTLA_PROTOCOL_DESCRIPTOR_H
@@ -84,7 +85,7 @@ struct message_type {
     int16_t first_version;
     int16_t last_version;
     int16_t flexible_from;                   /* INT16_MAX: no version is flexible */
-    int16_t id;                              /* API key, or record id of key, value, record; or -1 */
+    int16_t id;                              /* API key; id of key, value or record; or -1 */
 };
 
 /* Every message there is; for tests and tools. */

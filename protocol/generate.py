@@ -5,9 +5,9 @@
     generate.py --outputs DIR              the names of the files it writes, one a line
     generate.py DIR OUTPUT_DIR             writes them
 
-The notation is described in protocol/README.md. Structs hold what a message means, one struct for all
-versions; the tables hold what each version puts on the wire, and one interpreter (protocol/codec.c)
-walks them. Nothing it writes is kept in the tree. Any mistake in a schema ends the build with file
+The notation is described in protocol/README.md. Structs hold what a message means, one struct for
+all versions; the tables hold what each version puts on the wire, and one interpreter
+(protocol/codec.h) walks them. Nothing it writes is kept in the tree. Any mistake in a schema ends the build with file
 and line.
 """
 import os
@@ -320,13 +320,14 @@ def message_header(name, messages):
         body += [f'extern const struct {struct.c} {struct.c}_default;'
                  for struct in message.ordered_structs()]
         body += [f'extern const struct message_type {message.c}_type;', '']
-    return header(name, name[:-2].upper() + '_H',
+    return header('protocol/schemas', name[:-2].upper() + '_H',
                   ['<stdbool.h>', '<stdint.h>', '', '"base/uuid.h"', '"base/view.h"',
                    '"protocol/descriptor.h"'], body[:-1]).replace('#include \n', '\n')
 
 
 def field_line(struct, field):
-    flags = [flag for flag, on in (('FIELD_ARRAY', field.array), ('FIELD_POINTER', field.is_pointer()),
+    flags = [flag for flag, on in (('FIELD_ARRAY', field.array),
+                                   ('FIELD_POINTER', field.is_pointer()),
                                    ('FIELD_IGNORABLE', field.ignorable),
                                    ('FIELD_PLAIN_LENGTH', field.plain_length)) if on]
     kind = 'FIELD_STRUCT' if field.struct else TYPES[field.base][1]
@@ -399,7 +400,8 @@ def errors_table(folder):
     lines += ['    default: return "UNKNOWN";', '    }', '}', '',
               'bool kafka_error_is_retriable(int code)', '{', '    switch (code) {']
     lines += [f'    case {code}:' for code, _, flags in errors if 'retriable' in flags]
-    return lines + ['        return true;', '    default:', '        return false;', '    }', '}', '']
+    return lines + ['        return true;', '    default:', '        return false;', '    }', '}',
+                    '']
 
 
 def api_keys_header(apis):

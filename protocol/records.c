@@ -1,5 +1,6 @@
-/* Records inside a batch: unpacking, reading one after another, and building batches. The iterator
- * trusts neither count nor lengths: a record must lie inside what is left and be used up exactly. */
+/* Records inside a batch: unpacking, reading one after another, and building batches. The
+ * iterator trusts neither count nor lengths: a record must lie inside what is left and be used up
+ * exactly. */
 #include "protocol/records.h"
 
 #include <assert.h>

@@ -1,9 +1,9 @@
 /* Record batches of magic 2: Kafka's unit of producing, storing and fetching.
  *
- * A broker mostly looks at the 61 bytes in front: it checks length and checksum, writes offset and
- * leader epoch (outside the checksum) and passes the rest on. Records are unpacked only where
- * somebody asks for them: looking up timestamps, compaction, internal topics. Batches of magic 0 and
- * 1 are STATUS_UNSUPPORTED; no 4.x client writes them. All views point into the batch.
+ * A broker mostly looks at the 61 bytes in front: it checks length and checksum, writes offset
+ * and leader epoch (outside the checksum) and passes the rest on. Records are unpacked only where
+ * somebody asks for them: looking up timestamps, compaction, internal topics. Batches of magic 0
+ * and 1 are STATUS_UNSUPPORTED; no 4.x client writes them. All views point into the batch.
  */
 #ifndef OTTLA_PROTOCOL_RECORDS_H
 #define OTTLA_PROTOCOL_RECORDS_H

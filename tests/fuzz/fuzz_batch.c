@@ -1,5 +1,6 @@
-/* Record batches one after another. Each gets a right checksum first, or the fuzzer would never get
- * behind it; then it is unpacked, read, and built again from its records, which must read the same. */
+/* Record batches one after another. Each gets a right checksum first, or the fuzzer would never
+ * get behind it; then it is unpacked, read, and built again from its records, which must read the
+ * same. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Any message: input is a message's name, a zero, a byte of version, and the body. What decodes must
- * encode, and come back equal and to the same bytes; what does not must leave no trace but a status.
- * The arena never goes above its limit. */
+/* Any message: input is a message's name, a zero, a byte of version, and the body. What decodes
+ * must encode, and come back equal and to the same bytes; what does not must leave no trace but a
+ * status. The arena never goes above its limit. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -45,7 +45,8 @@ struct view golden_hex(struct golden_row *row, const char *text);
 const struct message_type *golden_type(const char *name);
 
 /* Decodes the whole input, compares with the JSON (`_tags` left out) and encodes back to the same
- * bytes unless `lossy`. Null, or what went wrong. `want` may be null: only the bytes are compared. */
+ * bytes unless `lossy`. Null, or what went wrong. `want` may be null: only the bytes are
+ * compared. */
 const char *golden_check_body(struct golden_row *row, const struct message_type *type,
     int16_t version, struct view input, json_t *want, bool lossy);
 

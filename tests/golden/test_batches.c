@@ -1,6 +1,6 @@
 /* Record batches as the stock Java client builds them, in every compression: headers and records
- * read as it reads them, and our own builder makes the same batch from the records. Batches of magic
- * 0 and 1 are refused as such. */
+ * read as it reads them, and our own builder makes the same batch from the records. Batches of
+ * magic 0 and 1 are refused as such. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static void add_record(struct batch_builder *builder, const struct batch_header 
         record->timestamp, record->key, record->value, headers, record->header_count);
 }
 
-/* The builder's batch from the same records: equal bytes without compression, else equal records. */
+/* The builder's batch from the same records: equal bytes without compression, else records. */
 static const char *check_rebuilt(struct batch_builder *builder, const struct batch_header *header,
     struct view batch, struct view records)
 {

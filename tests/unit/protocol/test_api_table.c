@@ -76,6 +76,7 @@ START_TEST(errors_have_names)
     ck_assert_str_eq(kafka_error_name(KAFKA_NOT_LEADER_OR_FOLLOWER), "NOT_LEADER_OR_FOLLOWER");
     ck_assert_str_eq(kafka_error_name(-7), "UNKNOWN");
     ck_assert(kafka_error_is_retriable(KAFKA_NOT_LEADER_OR_FOLLOWER));
+    ck_assert(kafka_error_is_retriable(KAFKA_REQUEST_TIMED_OUT));
     ck_assert(!kafka_error_is_retriable(KAFKA_INVALID_RECORD));
 }
 END_TEST

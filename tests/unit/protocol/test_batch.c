@@ -88,12 +88,12 @@ START_TEST(counts_that_lie)
 {
     struct buffer batch = make_batch(2);
     struct batch_header header;
-    store_be32(batch.data + COUNT_AT, 100);
+    store_be32(batch.data + COUNT_AT, 4);  /* of 7 bytes at least, in 24 */
     sign(&batch);
     ck_assert_int_eq(batch_validate(buffer_view(&batch), &header), STATUS_INVALID);
     store_be32(batch.data + COUNT_AT, UINT32_MAX);
     sign(&batch);
-    ck_assert_int_eq(batch_validate(buffer_view(&batch), &header), STATUS_INVALID);
+    ck_assert_int_eq(batch_read_header(buffer_view(&batch), &header), STATUS_INVALID);
     store_be32(batch.data + COUNT_AT, 2);
     store_be32(batch.data + DELTA_AT, UINT32_MAX);
     sign(&batch);
@@ -113,6 +113,7 @@ START_TEST(what_producers_may_send)
     ck_assert_int_eq(batch_produced_error(&good), KAFKA_NONE);
     struct batch_header bad = good;
     bad.record_count = 0;
+    bad.last_offset_delta = -1;
     ck_assert_int_eq(batch_produced_error(&bad), KAFKA_INVALID_RECORD);
     bad = good;
     bad.last_offset_delta = 2;

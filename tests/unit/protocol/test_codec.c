@@ -87,10 +87,19 @@ START_TEST(random_stops_at_the_arenas_limit)
 {
     struct arena arena;
     struct fetch_response message;
-    uint64_t seed = 1;
-    arena_init(&arena, 16);
-    ck_assert(!message_random(&fetch_response_type, 12, &seed, &arena, &message));
+    uint64_t seed = 9;
+    arena_init(&arena, ARENA_BYTES);
+    ck_assert(message_random(&fetch_response_type, 16, &seed, &arena, &message));
+    size_t needed_bytes = arena.used_bytes;
+    ck_assert_uint_gt(needed_bytes, 0);
     arena_free(&arena);
+    for (size_t limit_bytes = 16; limit_bytes <= needed_bytes; limit_bytes += 16) {
+        seed = 9;
+        arena_init(&arena, limit_bytes);
+        ck_assert_int_eq(message_random(&fetch_response_type, 16, &seed, &arena, &message),
+            limit_bytes == needed_bytes);
+        arena_free(&arena);
+    }
 }
 END_TEST
 
@@ -151,7 +160,10 @@ START_TEST(equality_looks_into_everything)
     ck_assert(!message_equal(&produce_request_type, 9, &a, &b));
     others[0].records = (struct message_records){.external_length = 3};
     ck_assert(!message_equal(&produce_request_type, 9, &a, &b));
+    partitions[0].records = (struct message_records){.external_length = 4};
+    ck_assert(!message_equal(&produce_request_type, 9, &a, &b));
     others[0] = partitions[0];
+    ck_assert(message_equal(&produce_request_type, 9, &a, &b));
     other.partition_data_count = 1;
     ck_assert(!message_equal(&produce_request_type, 9, &a, &b));
     other.partition_data_count = 2;

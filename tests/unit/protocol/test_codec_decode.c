@@ -108,7 +108,8 @@ START_TEST(counts_are_held_against_the_bytes_left)
     /* Forgotten partitions, four bytes each, in the middle of a fetch. */
     ck_assert_uint_eq(refused_bytes(&fetch_request_type, 7, VIEW_LITERAL(
         "\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\xff"
-        "\0\0\0\0\0\0\0\x01\0\x01t\0\0\0\x02\0\0\0\0\0\0\0")), sizeof(struct fetch_request_forgotten_topic));
+        "\0\0\0\0\0\0\0\x01\0\x01t\0\0\0\x02\0\0\0\0\0\0\0")),
+        sizeof(struct fetch_request_forgotten_topic));
 }
 END_TEST
 
@@ -178,6 +179,9 @@ START_TEST(unknown_tags_are_skipped)
         VIEW_LITERAL("\x02g\0\0\0\x05\x02m\0\xff\xff\xff\xff\x0f")), STATUS_TRUNCATED);
     ck_assert_int_eq(decode(&heartbeat_request_type, 4,
         VIEW_LITERAL("\x02g\0\0\0\x05\x02m\0\xff\xff\xff\xff\xff\x01")), STATUS_INVALID);
+    /* A tag of 33 bits. */
+    ck_assert_int_eq(decode(&heartbeat_request_type, 4,
+        VIEW_LITERAL("\x02g\0\0\0\x05\x02m\0\x01\xff\xff\xff\xff\x1f\0")), STATUS_INVALID);
 }
 END_TEST
 
@@ -191,8 +195,9 @@ START_TEST(tagged_fields_fill_their_size)
     ck_assert_int_eq(message_decode_whole(&api_versions_response_type, 3, right, &arena,
         &message), STATUS_OK);
     ck_assert_int_eq(message.finalized_features_epoch, 7);
-    ck_assert_int_eq(decode(&api_versions_response_type, 3,
-        VIEW_LITERAL("\0\0\x01\0\0\0\0\x01\x01\x09\0\0\0\0\0\0\0\x07\0")), STATUS_INVALID);
+    struct view wide = VIEW_LITERAL("\0\0\x01\0\0\0\0\x01\x01\x09\0\0\0\0\0\0\0\x07\0");
+    ck_assert_int_eq(message_decode(&api_versions_response_type, 3, &wide, &arena, &message),
+        STATUS_INVALID);
     ck_assert_int_eq(decode(&api_versions_response_type, 3,
         VIEW_LITERAL("\0\0\x01\0\0\0\0\x01\x01\x07\0\0\0\0\0\0\0\x07")), STATUS_TRUNCATED);
     /* In version 2 nothing is tagged. */

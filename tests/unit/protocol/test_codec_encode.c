@@ -81,6 +81,14 @@ START_TEST(strings_that_are_too_long)
         STATUS_INVALID);
     ck_assert_int_eq(message_encode_to(&fetch_request_type, 12, &request, &buffer),
         STATUS_INVALID);
+    /* The buffer has grown on the way to the field that fails. */
+    struct fetch_request_forgotten_topic topic = {.topic = {(uint8_t *)text, 30000}};
+    size_t length = buffer.length;
+    request.forgotten_topics_data = &topic;
+    request.forgotten_topics_data_count = 1;
+    ck_assert_int_eq(message_encode_to(&fetch_request_type, 12, &request, &buffer),
+        STATUS_INVALID);
+    ck_assert_uint_eq(buffer.length, length);
     free(text);
     buffer_free(&buffer);
 }

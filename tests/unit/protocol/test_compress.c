@@ -148,6 +148,10 @@ START_TEST(snappy_is_not_believed)
     ck_assert_int_eq(compress_unpack(COMPRESSION_SNAPPY, VIEW_LITERAL("\xff\xff\xff\xff\x0f\0"),
         PLENTY_BYTES, &unpacked), STATUS_INVALID);
     ck_assert_uint_eq(unpacked.capacity, 0);
+    /* Ten bytes, copied from before the beginning. */
+    ck_assert_int_eq(compress_unpack(COMPRESSION_SNAPPY, VIEW_LITERAL("\x0a\x19\x05"),
+        PLENTY_BYTES, &unpacked), STATUS_INVALID);
+    ck_assert_uint_eq(unpacked.length, 0);
     ck_assert_int_eq(compress_unpack(COMPRESSION_SNAPPY,
         VIEW_LITERAL("\x82SNAPPY\0\0\0\0\1\0\0\0\1\xff\xff\xff\xff\0"), PLENTY_BYTES, &unpacked),
         STATUS_TRUNCATED);

@@ -162,10 +162,11 @@ START_TEST(records_that_lie)
         "\x16\x00\x00\x00\x01\x04" "ab\x04\x02h\x01",         /* two headers said, one there */
         "\x16\x00\x00\x00\x01\x04" "ab\x01\x02h\x01",         /* -1 headers */
         "\x14\x00\x00\x00\x01\x04" "ab\x02\x01\x01",          /* header with a null key */
+        "\x10\x00\x00\x00\x01\x04" "ab\x01",                  /* -1 headers and nothing else */
         "\x16\x00\x00\x16\x01\x04" "ab\x02\x02h\x01",         /* offset above the last */
         "\x16\x00\x00\x01\x01\x04" "ab\x02\x02h\x01",         /* offset below the first */
     };
-    static const size_t lengths[] = {1, 12, 13, 12, 12, 12, 12, 11, 12, 12};
+    static const size_t lengths[] = {1, 12, 13, 12, 12, 12, 12, 11, 9, 12, 12};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct view view = {(const uint8_t *)bad[i], lengths[i]};
         ck_assert_msg(read_all(view, 1) == STATUS_INVALID, "case %zu", i);
