@@ -7,8 +7,8 @@
 
 The notation is described in protocol/README.md. Structs hold what a message means, one struct for
 all versions; the tables hold what each version puts on the wire, and one interpreter
-(protocol/codec.h) walks them. Nothing it writes is kept in the tree. Any mistake in a schema ends the build with file
-and line.
+(protocol/codec.h) walks them. Nothing it writes is kept in the tree. Any mistake in a schema ends
+the build, with file and line where there is one.
 """
 import os
 import re
@@ -269,8 +269,16 @@ class Schemas:
             flexible = struct.message.is_flexible(version)
             if field.tag is not None and not flexible:
                 raise SystemExit(f'{struct.c}.{field.c}: tag in a plain version')
+            if field.tag is not None and holds_records(field):
+                raise SystemExit(f'{struct.c}.{field.c}: records may leave gaps, which tags move')
             if field.array and field.struct and field.struct.minimum_bytes(version) == 0:
                 raise SystemExit(f'{struct.c}.{field.c}: elements without bytes')
+
+
+def holds_records(field):
+    if field.struct:
+        return any(holds_records(inner) for inner in field.struct.fields)
+    return field.base == 'records'
 
 
 def header_name(path):
