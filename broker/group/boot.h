@@ -22,6 +22,7 @@ struct journal_boot {
     uint64_t vote_term;
     int32_t voted_for;
     bool damaged;               /* records of this group are lost */
+    bool used;                  /* its group was opened */
     struct journal_record *records; /* entries and truncations above the mark, in order */
     size_t count;
     size_t capacity;

@@ -374,6 +374,7 @@ static void create_raft(struct group *group, const struct checkpoint *checkpoint
     group->applied_term = config.start_term;
     group->marked_index = config.start_index;
     if (boot != NULL) {
+        boot->used = true;
         enum status status = boot->damaged ? STATUS_CORRUPT : boot_restore(boot, group->raft);
         if (status != STATUS_OK && group->storage == STATUS_OK) {
             group->storage = status;

@@ -89,6 +89,17 @@ enum status topic_log_open(struct partition *partition, const struct checkpoint 
         .topic_id = topic_id,
     };
     *damage = (struct log_damage){.file = ""};
-    return partition_log_open(group->shard->replicas->logs, &identity, &group->log_settings,
-                              &recovery, &partition->log, damage);
+    struct log_shard *logs = group->shard->replicas->logs;
+    enum status status = partition_log_open(logs, &identity, &group->log_settings, &recovery,
+                                            &partition->log, damage);
+    if (status == STATUS_INVALID) {
+        /* The directory is that of an earlier topic of this name, whose deletion a crash cut off. */
+        status = log_dir_discard_partition(group->shard->broker->log_dir, identity.topic,
+                                           identity.partition);
+    } else {
+        return status;
+    }
+    return status != STATUS_OK ? status
+                               : partition_log_open(logs, &identity, &group->log_settings,
+                                                    &recovery, &partition->log, damage);
 }

@@ -12,6 +12,7 @@
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
 #include "broker/server/broker.h"
+#include "broker/server/leftovers.h"
 #include "io/clock.h"
 #include "messages/errors.h"
 #include "protocol/records.h"
@@ -79,6 +80,7 @@ static void update_home(struct shard *shard, struct mail *mail)
     free(update);
     if (!log->announced) {
         log->announced = true;
+        leftovers_forget_groups(log->broker);
         broker_ready(log->broker);
         run_next(log);
     } else {
@@ -175,6 +177,7 @@ static void read_log(struct metadata_log *log)
     }
     image_finish(log->image, &log->changes);
     log->ready = true;
+    leftovers_discard_partitions(log->broker, log->image);
     send_round(log);
 }
 
