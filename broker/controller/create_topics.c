@@ -74,6 +74,7 @@ static struct RESULT *add_result(struct creator *creator, struct view name)
     struct RESULT *result = &creator->response->topics[creator->response->topics_count++];
     *result = create_topics_response_creatable_topic_result_default;
     result->name = name;
+    result->error_message = VIEW_NULL;
     return result;
 }
 
