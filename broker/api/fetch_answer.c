@@ -11,7 +11,7 @@
 #include "messages/errors.h"
 #include "protocol/records.h"
 
-enum { COPY_BELOW_BYTES = 1024, READ_COMMITTED = 1, FIRST_ZSTD_VERSION = 10 };
+enum { COPY_BELOW_BYTES = 1024, READ_COMMITTED = 1, FIRST_ZSTD_VERSION = 10, FIRST_LEADER_VERSION = 12 };
 
 static void give_back_block(const void *data, size_t length, void *argument)
 {
@@ -168,8 +168,9 @@ static void fill_partition(const struct fetch *fetch, const struct fetch_part *p
     if (part->has_read) {
         out->records.external_length = (uint32_t)part->read.total_bytes;
     }
-    if (part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER ||
-        part->part.error == KAFKA_FENCED_LEADER_EPOCH) {
+    bool moved = part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER ||
+                 part->part.error == KAFKA_FENCED_LEADER_EPOCH;
+    if (moved && fetch->request->api_version >= FIRST_LEADER_VERSION) {
         struct group_leader leader =
             directory_get(&fetch->request->home->broker->directory, part->part.group_id);
         out->current_leader.leader_id = leader.leader;

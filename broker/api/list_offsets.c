@@ -18,6 +18,8 @@ enum special_time {
     TIME_EARLIEST_PENDING_UPLOAD = -6,
 };
 
+enum { FIRST_EPOCH_VERSION = 4 };
+
 struct list_part {
     struct part part;
     const struct list_offsets_request_list_offsets_partition *asked;
@@ -99,7 +101,9 @@ static void list_done(struct request *request)
     for (int32_t i = 0; i < state->count; i++) {
         struct list_part *part = &state->parts[i];
         part->out->error_code = part->part.error;
-        /* Versions below 4 have no leader epoch to tell; it is dropped when encoded. */
+        if (request->api_version < FIRST_EPOCH_VERSION) {
+            part->out->leader_epoch = -1;
+        }
     }
     request_answer(request, request->home, &state->response);
 }

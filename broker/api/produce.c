@@ -20,7 +20,7 @@
 #include "messages/produce.h"
 #include "protocol/records.h"
 
-enum { ACKS_NONE = 0, ACKS_LEADER = 1, ACKS_ALL = -1, FIRST_ZSTD_VERSION = 7 };
+enum { ACKS_NONE = 0, ACKS_LEADER = 1, ACKS_ALL = -1, FIRST_ZSTD_VERSION = 7, FIRST_LEADER_VERSION = 10 };
 
 struct produce_part {
     struct part part;
@@ -147,7 +147,8 @@ static void fill_part(const struct request *request, const struct produce_part *
     }
     out->base_offset = -1;
     out->error_message = view_text(part->message);
-    if (part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER) {
+    if (part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER &&
+        request->api_version >= FIRST_LEADER_VERSION) {
         struct group_leader leader =
             directory_get(&request->home->broker->directory, part->part.group_id);
         out->current_leader.leader_id = leader.leader;

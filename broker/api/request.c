@@ -128,20 +128,25 @@ void request_start(struct request *request)
     service->handle(request);
 }
 
-static size_t append_message(struct request *request, const struct message_type *type,
-                             int16_t version, const void *message, struct message_output *output)
+static bool append_message(struct request *request, const struct message_type *type,
+                           int16_t version, const void *message, struct message_output *output)
 {
     enum status status = message_encode(type, version, message, output);
     if (status != STATUS_OK) {
         log_error("api", "the answer to %s %d cannot be written: %s", request->api->name, version,
                   status_text(status));
     }
-    assert(status == STATUS_OK);
-    size_t gap_bytes = 0;
+    return status == STATUS_OK;
+}
+
+static void set_size(struct buffer *answer, const struct message_output *output)
+{
+    size_t total = answer->length - 4;
     for (size_t i = 0; i < output->gap_count; i++) {
-        gap_bytes += output->gaps[i].length;
+        total += output->gaps[i].length;
     }
-    return gap_bytes;
+    assert(total <= INT32_MAX);
+    store_be32(answer->data, (uint32_t)total);
 }
 
 void request_encode(struct request *request, const void *response)
@@ -154,12 +159,15 @@ void request_encode(struct request *request, const void *response)
     answer->length = 0;
     free(request->gaps);
     buffer_append_be32(answer, 0);
-    append_message(request, &response_header_type,
-                   api_response_header_version(request->api, version), &header, &output);
-    size_t gap_bytes = append_message(request, request->api->response, version, response, &output);
-    size_t total = answer->length - 4 + gap_bytes;
-    assert(total <= INT32_MAX);
-    store_be32(answer->data, (uint32_t)total);
+    if (append_message(request, &response_header_type,
+                       api_response_header_version(request->api, version), &header, &output) &&
+        append_message(request, request->api->response, version, response, &output)) {
+        set_size(answer, &output);
+    } else {
+        /* A fault of the broker's: this client has to do without, the others need not. */
+        request->silent = true;
+        request->close_after = true;
+    }
     request->gaps = output.gaps;
     request->gap_count = output.gap_count;
     assert(request->gap_count == 0 || request->fill_gap != NULL);
@@ -169,9 +177,10 @@ static void arrive_home(struct shard *shard, struct mail *mail)
 {
     struct request *request = request_of_mail(mail);
     assert(shard == request->home);
+    (void)shard;
     request->answered = true;
     if (request->silent && request->close_after) {
-        connection_close(request->connection, "a request that takes no answer failed");
+        connection_close(request->connection, "a request failed that cannot be answered");
     }
     connection_answered(request->connection);
 }

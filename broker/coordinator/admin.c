@@ -162,6 +162,19 @@ static void put_open_tombstones(struct batch *batch, const struct batch *open, s
     }
 }
 
+struct open_tombstones {
+    struct batch *batch;
+    const struct stored_group *stored; /* whose offsets have tombstones already; may be null */
+};
+
+static void put_transaction_tombstone(void *owner, const struct coordinator_key *key)
+{
+    const struct open_tombstones *put = owner;
+    if (offset_store_find(put->stored, key->topic, key->partition) == NULL) {
+        coordinator_batch_drop_offset(put->batch, key->group, key->topic, key->partition);
+    }
+}
+
 void coordinator_put_group_tombstones(const struct coordinator *coordinator, struct batch *batch,
                                       struct view group)
 {
@@ -173,6 +186,8 @@ void coordinator_put_group_tombstones(const struct coordinator *coordinator, str
          link = list_next(&coordinator->batches, link)) {
         put_open_tombstones(batch, container_of(link, struct batch, link), group);
     }
+    struct open_tombstones put = {batch, stored};
+    offset_store_each_open(&coordinator->store, group, put_transaction_tombstone, &put);
     coordinator_batch_drop_group(batch, group);
 }
 

@@ -343,7 +343,7 @@ void coordinator_handle_commit(const struct request_context *request, const void
         .member_id = in->member_id,
         .instance_id = in->group_instance_id,
         .expire_timestamp_ms =
-            in->retention_time_ms < 0 ? -1 : request->coordinator->now_ms + in->retention_time_ms,
+            in->retention_time_ms == -1 ? -1 : request->coordinator->now_ms + in->retention_time_ms,
         .topics = in->topics,
         .topic_count = (size_t)in->topics_count,
         .producer_id = -1,

@@ -223,6 +223,15 @@ void coordinator_failed(struct coordinator *coordinator, uint64_t batch_id, enum
     coordinator_batch_free(batch);
 }
 
+void coordinator_topic_deleted(struct coordinator *coordinator, struct view name, struct uuid id,
+                               int64_t now_ms)
+{
+    begin(coordinator, now_ms);
+    if (coordinator->active) {
+        coordinator_drop_topic(coordinator, name, id);
+    }
+}
+
 static void fire(struct coordinator *coordinator, struct coordinator_timer *timer)
 {
     switch (timer->kind) {

@@ -164,6 +164,12 @@ void coordinator_committed(struct coordinator *coordinator, uint64_t batch_id, i
 void coordinator_failed(struct coordinator *coordinator, uint64_t batch_id, enum kafka_error error,
                         int64_t now_ms);
 
+/* The topic was deleted: its committed offsets get tombstones, as in the reference, so that a later
+ * topic of this name starts without them. Offsets that were committed for another topic id stay.
+ * No-op when not active. */
+void coordinator_topic_deleted(struct coordinator *coordinator, struct view name, struct uuid id,
+                               int64_t now_ms);
+
 /* Runs the timers that are due. */
 void coordinator_tick(struct coordinator *coordinator, int64_t now_ms);
 

@@ -50,6 +50,7 @@ static enum kafka_error delete_one(struct deleting *deleting, struct view topic,
     const struct coordinator *coordinator = deleting->request->coordinator;
     struct view group = deleting->group->id;
     if (coordinator_has_open_batch(coordinator, group) ||
+        offset_store_is_open(&coordinator->store, group, topic, partition) ||
         offset_store_find(offset_store_group(&coordinator->store, group), topic, partition)) {
         coordinator_batch_drop_offset(deleting->batch, group, topic, partition);
     }

@@ -57,14 +57,20 @@ static struct view make_member_id(const struct joining *joining, struct buffer *
     return buffer_view(text);
 }
 
+/* A client may leave its name out; records may not. */
+static struct view or_empty(struct view text)
+{
+    return text.data == NULL ? VIEW_EMPTY : text;
+}
+
 static struct member_details details_of(const struct joining *joining, struct view member_id)
 {
     const struct join_group_request *message = joining->message;
     return (struct member_details){
         .id = member_id,
         .instance_id = message->group_instance_id,
-        .client_id = joining->context->client_id,
-        .client_host = joining->context->client_host,
+        .client_id = or_empty(joining->context->client_id),
+        .client_host = or_empty(joining->context->client_host),
         .protocol_type = message->protocol_type,
         .session_timeout_ms = message->session_timeout_ms,
         .rebalance_timeout_ms = joining->context->version < REBALANCE_TIMEOUT_VERSION
@@ -257,7 +263,7 @@ static struct batch *join_known(const struct joining *joining)
     }
     if (consumer_group_pending(joining->group, message->member_id) != NULL) {
         if (message->group_instance_id.data != NULL) {
-            refuse(joining, message->member_id, KAFKA_UNKNOWN_SERVER_ERROR);
+            refuse(joining, VIEW_EMPTY, KAFKA_UNKNOWN_SERVER_ERROR);
             return NULL;
         }
         return add_member(joining, message->member_id);

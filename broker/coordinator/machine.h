@@ -185,6 +185,9 @@ void coordinator_refuse_batch(struct coordinator *coordinator, struct batch *bat
 /* retention.c */
 void coordinator_expire(struct coordinator *coordinator);
 
+/* Writes tombstones for the offsets of a topic that is gone. */
+void coordinator_drop_topic(struct coordinator *coordinator, struct view name, struct uuid id);
+
 /* Adds tombstones for everything the group has, offsets on their way included. */
 void coordinator_put_group_tombstones(const struct coordinator *coordinator, struct batch *batch,
                                       struct view group);

@@ -87,6 +87,11 @@ static bool offset_is_at(const struct stored_topic *topic, size_t index, int32_t
     return index < topic->count && topic->offsets[index].partition == partition;
 }
 
+const struct stored_topic *offset_store_topic(const struct stored_group *group, struct view name)
+{
+    return topic_find(group, name);
+}
+
 const struct stored_offset *offset_store_find(const struct stored_group *group, struct view topic,
                                               int32_t partition)
 {
@@ -191,6 +196,8 @@ static void remove_offset(struct offset_store *store, const struct coordinator_k
     group_free_if_void(store, group);
 }
 
+static void drop_open(struct offset_store *store, struct view key);
+
 static void apply_offset(struct offset_store *store, const struct coordinator_key *key,
                          struct view value, uint64_t order)
 {
@@ -210,6 +217,9 @@ void offset_store_apply(struct offset_store *store, struct view key, struct view
         apply_group(store, name.group, value);
     } else if (name.kind == COORDINATOR_KEY_OFFSET) {
         apply_offset(store, &name, value, store->order);
+        if (value.data == NULL) {
+            drop_open(store, key);
+        }
     }
 }
 
@@ -240,6 +250,34 @@ static void open_release(struct offset_store *store, struct view key)
         coordinator_text_free(&open->key);
         free(open);
     }
+}
+
+static void open_record_free(struct open_record *record)
+{
+    coordinator_text_free(&record->key);
+    coordinator_text_free(&record->value);
+    free(record);
+}
+
+/* A tombstone also takes away what open transactions hold for the partition. */
+static void drop_open(struct offset_store *store, struct view key)
+{
+    struct open_transaction *transaction = open_find(store, key) == NULL ? NULL
+                                                                         : store->transactions;
+    for (; transaction != NULL; transaction = transaction->hh.next) {
+        struct open_record **at = &transaction->records;
+        while (*at != NULL) {
+            struct open_record *record = *at;
+            if (view_equal(record->key, key)) {
+                *at = record->next;
+                open_release(store, key);
+                open_record_free(record);
+            } else {
+                at = &record->next;
+            }
+        }
+    }
+    assert(open_find(store, key) == NULL);
 }
 
 void offset_store_apply_open(struct offset_store *store, int64_t producer_id, struct view key,
@@ -292,13 +330,14 @@ void offset_store_end_transaction(struct offset_store *store, int64_t producer_i
         if (commit) {
             apply_kept(store, record);
         }
-        open_release(store, record->key);
+        struct view key = record->key;
+        record->key = VIEW_NULL;
+        open_release(store, key);
+        open_record_free(record);
         if (visit != NULL) {
-            visit(owner, coordinator_read_key(record->key).group);
+            visit(owner, coordinator_read_key(key).group);
         }
-        coordinator_text_free(&record->key);
-        coordinator_text_free(&record->value);
-        free(record);
+        coordinator_text_free(&key);
     }
     HASH_DEL(store->transactions, transaction);
     free(transaction);
@@ -315,6 +354,18 @@ bool offset_store_is_open(const struct offset_store *store, struct view group, s
     bool open = open_find(store, buffer_view(&key)) != NULL;
     buffer_free(&key);
     return open;
+}
+
+void offset_store_each_open(const struct offset_store *store, struct view group,
+                            offset_store_key_visitor *visit, void *owner)
+{
+    const struct open_offset *open;
+    for (open = store->open_offsets; open != NULL; open = open->hh.next) {
+        struct coordinator_key key = coordinator_read_key(open->key);
+        if (view_equal(key.group, group)) {
+            visit(owner, &key);
+        }
+    }
 }
 
 bool offset_store_has_open(const struct offset_store *store, struct view group)

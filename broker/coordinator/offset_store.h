@@ -67,6 +67,9 @@ void offset_store_end_transaction(struct offset_store *store, int64_t producer_i
 /* The group, or null. */
 struct stored_group *offset_store_group(const struct offset_store *store, struct view id);
 
+/* The group's offsets of a topic, or null. */
+const struct stored_topic *offset_store_topic(const struct stored_group *group, struct view name);
+
 /* The committed offset, or null; `group` may be null. */
 const struct stored_offset *offset_store_find(const struct stored_group *group, struct view topic,
                                               int32_t partition);
@@ -74,6 +77,11 @@ const struct stored_offset *offset_store_find(const struct stored_group *group, 
 /* Whether an open transaction holds an offset for this partition. */
 bool offset_store_is_open(const struct offset_store *store, struct view group, struct view topic,
                           int32_t partition);
+
+/* Calls `visit` for each partition of the group that an open transaction holds. */
+typedef void offset_store_key_visitor(void *owner, const struct coordinator_key *key);
+void offset_store_each_open(const struct offset_store *store, struct view group,
+                            offset_store_key_visitor *visit, void *owner);
 
 /* Whether an open transaction holds any offset of the group. */
 bool offset_store_has_open(const struct offset_store *store, struct view group);

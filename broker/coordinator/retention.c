@@ -104,3 +104,32 @@ void coordinator_expire(struct coordinator *coordinator)
                             coordinator->now_ms +
                                 coordinator->config.offsets_retention_check_interval_ms);
 }
+
+static void drop_group_topic(struct coordinator *coordinator, const struct stored_group *stored,
+                             struct view name, struct uuid id)
+{
+    const struct stored_topic *topic = offset_store_topic(stored, name);
+    if (topic == NULL) {
+        return;
+    }
+    struct batch *batch = coordinator_batch_new(BATCH_EXPIRY, stored->id);
+    for (size_t i = 0; i < topic->count; i++) {
+        struct uuid of = topic->offsets[i].value.topic_id;
+        if (uuid_is_zero(of) || uuid_equal(of, id)) {
+            coordinator_batch_drop_offset(batch, stored->id, name, topic->offsets[i].partition);
+        }
+    }
+    if (batch->count > 0) {
+        (void)coordinator_emit(coordinator, batch);
+    } else {
+        coordinator_batch_free(batch);
+    }
+}
+
+void coordinator_drop_topic(struct coordinator *coordinator, struct view name, struct uuid id)
+{
+    const struct stored_group *stored;
+    for (stored = coordinator->store.groups; stored != NULL; stored = stored->hh.next) {
+        drop_group_topic(coordinator, stored, name, id);
+    }
+}

@@ -1,0 +1,39 @@
+/* The table of services is sorted, and each key in it is one that the protocol knows. */
+#include "broker/api/service.h"
+
+#include "messages/api_keys.h"
+#include "protocol/api_table.h"
+#include "tests/unit/runner.h"
+
+START_TEST(every_service_is_found_by_its_key)
+{
+    size_t count;
+    const struct service *services = service_table(&count);
+    ck_assert_uint_gt(count, 20);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_ptr_eq(service_find(services[i].key), &services[i]);
+        ck_assert_ptr_nonnull(api_find(services[i].key));
+        ck_assert_int_ge(api_find(services[i].key)->first_advertised_version, 0);
+        ck_assert(i == 0 || services[i - 1].key < services[i].key);
+    }
+}
+END_TEST
+
+START_TEST(what_is_not_served_is_not_found)
+{
+    ck_assert_ptr_null(service_find(API_ADD_PARTITIONS_TO_TXN));
+    ck_assert_ptr_null(service_find(API_CONSUMER_GROUP_HEARTBEAT));
+    ck_assert_ptr_null(service_find(-1));
+    ck_assert_ptr_null(service_find(INT16_MAX));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service");
+    TCase *tests = tcase_create("service");
+    tcase_add_test(tests, every_service_is_found_by_its_key);
+    tcase_add_test(tests, what_is_not_served_is_not_found);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}

@@ -1,0 +1,117 @@
+/* The journal's replay keeps for each group what no checkpoint covers, and says what is damaged. */
+#include "broker/group/boot.h"
+
+#include "tests/unit/runner.h"
+
+static void entry(struct boot *boot, uint64_t group, uint64_t index, uint64_t term)
+{
+    struct block *block = block_copy(VIEW_LITERAL("payload"));
+    boot_replay(boot, &(struct journal_record){.kind = JOURNAL_ENTRY,
+                                               .group = group,
+                                               .index = index,
+                                               .term = term,
+                                               .payload = slice_of(block, 0, 7)});
+    block_unref(block);
+}
+
+static void record(struct boot *boot, enum journal_kind kind, uint64_t group, uint64_t index)
+{
+    boot_replay(boot, &(struct journal_record){.kind = kind, .group = group, .index = index});
+}
+
+START_TEST(marks_drop_what_they_cover)
+{
+    struct boot boot = {0};
+    for (uint64_t i = 1; i <= 5; i++) {
+        entry(&boot, 7, i, 1);
+        entry(&boot, 8, i, 1);
+    }
+    record(&boot, JOURNAL_MARK, 7, 3);
+    entry(&boot, 7, 2, 1); /* covered already */
+    struct journal_boot *part = boot_find(&boot, 7);
+    ck_assert_uint_eq(part->mark, 3);
+    ck_assert_uint_eq(part->count, 2);
+    ck_assert_uint_eq(part->records[0].index, 4);
+    ck_assert_uint_eq(boot_find(&boot, 8)->count, 5);
+    record(&boot, JOURNAL_FORGET, 8, 0);
+    ck_assert_ptr_null(boot_find(&boot, 8));
+    boot_free(&boot);
+}
+END_TEST
+
+START_TEST(latest_vote_counts)
+{
+    struct boot boot = {0};
+    boot_replay(&boot, &(struct journal_record){
+                           .kind = JOURNAL_VOTE, .group = 1, .term = 4, .voted_for = 2});
+    boot_replay(&boot, &(struct journal_record){
+                           .kind = JOURNAL_VOTE, .group = 1, .term = 3, .voted_for = 1});
+    ck_assert_uint_eq(boot_find(&boot, 1)->vote_term, 4);
+    ck_assert_int_eq(boot_find(&boot, 1)->voted_for, 2);
+    boot_free(&boot);
+}
+END_TEST
+
+START_TEST(entries_and_truncations_reach_raft_in_order)
+{
+    struct boot boot = {0};
+    struct raft_member self = {.id = 1, .flags = RAFT_VOTER};
+    struct raft_config config = {
+        .id = 1, .voted_for = RAFT_NO_NODE, .members = &self, .member_count = 1};
+    entry(&boot, 1, 1, 1);
+    entry(&boot, 1, 2, 1);
+    entry(&boot, 1, 3, 1);
+    record(&boot, JOURNAL_TRUNCATE, 1, 2);
+    entry(&boot, 1, 2, 2);
+    struct raft *raft = raft_create(&config);
+    ck_assert_int_eq(boot_restore(boot_find(&boot, 1), raft), STATUS_OK);
+    ck_assert_uint_eq(raft_last_index(raft), 2);
+    ck_assert_uint_eq(raft_last_term(raft), 2);
+    raft_free(raft);
+    boot_free(&boot);
+}
+END_TEST
+
+START_TEST(a_gap_is_corrupt)
+{
+    struct boot boot = {0};
+    struct raft_member self = {.id = 1, .flags = RAFT_VOTER};
+    struct raft_config config = {
+        .id = 1, .voted_for = RAFT_NO_NODE, .members = &self, .member_count = 1};
+    entry(&boot, 1, 1, 1);
+    entry(&boot, 1, 3, 1);
+    struct raft *raft = raft_create(&config);
+    ck_assert_int_eq(boot_restore(boot_find(&boot, 1), raft), STATUS_CORRUPT);
+    raft_free(raft);
+    boot_free(&boot);
+}
+END_TEST
+
+START_TEST(damage_hits_its_group_or_all)
+{
+    struct boot boot = {0};
+    entry(&boot, 1, 1, 1);
+    entry(&boot, 2, 1, 1);
+    boot_damage(&boot, &(struct journal_damage){.file = "a", .group_known = true, .group = 2});
+    ck_assert(!boot_find(&boot, 1)->damaged);
+    ck_assert(boot_find(&boot, 2)->damaged);
+    boot_damage(&boot, &(struct journal_damage){.file = "a"});
+    entry(&boot, 3, 1, 1);
+    ck_assert(boot_find(&boot, 1)->damaged);
+    ck_assert(boot_find(&boot, 3)->damaged);
+    boot_free(&boot);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("boot");
+    TCase *tests = tcase_create("boot");
+    tcase_add_test(tests, marks_drop_what_they_cover);
+    tcase_add_test(tests, latest_vote_counts);
+    tcase_add_test(tests, entries_and_truncations_reach_raft_in_order);
+    tcase_add_test(tests, a_gap_is_corrupt);
+    tcase_add_test(tests, damage_hits_its_group_or_all);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}

@@ -1,0 +1,36 @@
+/* Everybody sees who leads a group; a group nobody told of has no leader. */
+#include "broker/group/directory.h"
+
+#include <stdlib.h>
+
+#include "tests/unit/runner.h"
+
+START_TEST(leaders_are_as_last_told)
+{
+    struct directory *directory = calloc(1, sizeof *directory);
+    uint64_t far = (uint64_t)DIRECTORY_PAGE_GROUPS * 7 + 3;
+    ck_assert_int_eq(directory_get(directory, 5).leader, -1);
+    directory_add(directory, 5);
+    directory_add(directory, far);
+    ck_assert_int_eq(directory_get(directory, 5).leader, -1);
+    ck_assert_int_eq(directory_get(directory, 5).epoch, -1);
+    directory_set(directory, 5, 1, 3);
+    directory_set(directory, far, 2, 9);
+    directory_set(directory, 5, -1, 4);
+    ck_assert_int_eq(directory_get(directory, 5).leader, -1);
+    ck_assert_int_eq(directory_get(directory, 5).epoch, 4);
+    ck_assert_int_eq(directory_get(directory, far).leader, 2);
+    ck_assert_int_eq(directory_get(directory, UINT64_MAX).leader, -1);
+    directory_free(directory);
+    free(directory);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("directory");
+    TCase *tests = tcase_create("directory");
+    tcase_add_test(tests, leaders_are_as_last_told);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}
