@@ -27,10 +27,11 @@ struct log_shard;
 struct log_job {
     struct list_link link; /* the writer's; start it zeroed */
     struct log_shard *shard; /* the writer's */
+    enum status status;      /* the writer's: on its way to done */
     /* Runs on the writer thread; must not touch what the shard owns. */
     enum status (*run)(struct log_job *job);
     /* Runs on the shard. STATUS_CLOSED or the writer's failure when run was skipped. May free the
-     * job. Null is allowed only when `discard` is not. */
+     * job. */
     void (*done)(struct log_job *job, enum status status);
     bool fatal;      /* a failure of run takes the writer offline */
     bool even_offline; /* run also when the writer is offline (probing, cleaning up) */

@@ -1,0 +1,333 @@
+/* What leaves a log: segments that are too old or too many, records deleted on request, the whole
+ * log. Files are renamed by the writer at once (so that nothing finds them any more) and removed
+ * after file.delete.delay.ms; who still reads one holds it open. A crash in between leaves names
+ * that the next open or start removes. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "io/random.h"
+#include "storage/log_content.h"
+
+/* Segments ---------------------------------------------------------------------------------- */
+
+struct removal {
+    struct log_job job;
+    struct log_writer *writer;
+    char *directory;
+    int64_t base_offset;
+    int64_t delay_ms;
+    int64_t now_ms;
+};
+
+static const enum log_file_kind removed_kinds[] = {LOG_FILE_LOG, LOG_FILE_INDEX,
+    LOG_FILE_TIME_INDEX};
+enum { REMOVED_KINDS = sizeof removed_kinds / sizeof removed_kinds[0] };
+
+static void deleted_path(const char *path, char deleted[FILE_PATH_MAX])
+{
+    int length = snprintf(deleted, FILE_PATH_MAX, "%s.deleted", path);
+    assert(length > 0 && length < FILE_PATH_MAX);
+}
+
+static enum status run_rename(struct log_job *job)
+{
+    struct removal *removal = container_of(job, struct removal, job);
+    for (size_t i = 0; i < REMOVED_KINDS; i++) {
+        char path[FILE_PATH_MAX];
+        char deleted[FILE_PATH_MAX];
+        log_file_path(removal->directory, removal->base_offset, removed_kinds[i], path);
+        deleted_path(path, deleted);
+        enum status status = file_rename(path, deleted);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status run_remove(struct log_job *job)
+{
+    struct removal *removal = container_of(job, struct removal, job);
+    enum status result = STATUS_OK;
+    for (size_t i = 0; i < REMOVED_KINDS; i++) {
+        char path[FILE_PATH_MAX];
+        char deleted[FILE_PATH_MAX];
+        log_file_path(removal->directory, removal->base_offset, removed_kinds[i], path);
+        deleted_path(path, deleted);
+        enum status status = file_remove(deleted);
+        result = status == STATUS_OK || status == STATUS_NOT_FOUND ? result : status;
+    }
+    return result;
+}
+
+static void free_removal(struct log_job *job, enum status status)
+{
+    (void)status; /* a file that could not be removed was logged, and is found at the next open */
+    struct removal *removal = container_of(job, struct removal, job);
+    free(removal->directory);
+    free(removal);
+}
+
+static void renamed(struct log_job *job, enum status status)
+{
+    struct removal *removal = container_of(job, struct removal, job);
+    if (status != STATUS_OK) {
+        free_removal(job, status);
+        return;
+    }
+    removal->job.run = run_remove;
+    removal->job.done = free_removal;
+    removal->job.not_before_ms = removal->now_ms + removal->delay_ms;
+    removal->job.not_before_ms = removal->job.not_before_ms > 0 ? removal->job.not_before_ms : 1;
+    log_writer_submit(removal->writer, job->shard, job);
+}
+
+void log_remove_files(struct partition_log *log, int64_t base_offset, int64_t now_ms)
+{
+    char directory[FILE_PATH_MAX];
+    struct removal *removal = memory_new_zero(1, sizeof *removal);
+    log_directory_path(&log->identity, directory);
+    removal->directory = memory_copy_text(directory);
+    removal->writer = log->shard->writer;
+    removal->base_offset = base_offset;
+    removal->delay_ms = log->settings->file_delete_delay_ms;
+    removal->now_ms = now_ms;
+    removal->job.run = run_rename;
+    removal->job.done = renamed;
+    log_writer_submit(log->shard->writer, log->shard, &removal->job);
+}
+
+/* Whether the first segment may go: it is not the active one and the writer is through with it. */
+static bool can_drop_first(const struct log_content *content)
+{
+    return content->segment_count > 1 && content->segments[0]->finished;
+}
+
+/* Batches in memory that belong to the first segment are in its file; they go with it. */
+static void drop_first(struct partition_log *log, int64_t now_ms)
+{
+    struct log_content *content = log->content;
+    assert(can_drop_first(content));
+    int64_t base = content->segments[0]->base_offset;
+    while (content->tail.written > 0 && log_tail_at(&content->tail, 0)->segment == base) {
+        log_drop_tail(log, 1);
+    }
+    log_remove_files(log, base, now_ms);
+    log_content_drop_segments(log, 1);
+}
+
+static void raise_start(struct partition_log *log, int64_t offset)
+{
+    if (offset <= log->start_offset) {
+        return;
+    }
+    assert(offset <= log->next_offset);
+    log->start_offset = offset;
+    if (log_epochs_cut_front(&log->content->epochs, offset)) {
+        log->content->epochs_changed = true;
+    }
+}
+
+/* Removes segments that lie wholly below the start offset. */
+static void drop_below_start(struct partition_log *log, int64_t now_ms)
+{
+    struct log_content *content = log->content;
+    while (can_drop_first(content) && content->segments[1]->base_offset <= log->start_offset) {
+        drop_first(log, now_ms);
+    }
+}
+
+enum status partition_log_delete_records(struct partition_log *log, int64_t offset)
+{
+    if (offset > log->next_offset) {
+        return STATUS_OUT_OF_RANGE;
+    }
+    if (log->content != NULL) {
+        raise_start(log, offset);
+        drop_below_start(log, log->shard->now_ms);
+    }
+    return STATUS_OK;
+}
+
+/* The newest timestamp in a segment; when its records have none, when it was touched last. */
+static int64_t newest_ms(const struct log_segment *segment)
+{
+    return segment->max_timestamp >= 0 ? segment->max_timestamp : segment->touched_ms;
+}
+
+static bool is_expired(const struct partition_log *log, const struct log_segment *segment,
+    int64_t now_ms)
+{
+    int64_t keep = log->settings->retention_ms;
+    return keep >= 0 && segment->size_bytes > 0 && now_ms - newest_ms(segment) > keep;
+}
+
+/* Whether the log without its first segment is still as large as retention.bytes. */
+static bool is_surplus(const struct partition_log *log, const struct log_segment *segment)
+{
+    int64_t keep = log->settings->retention_bytes;
+    return keep >= 0 && log->content->size_bytes >= (uint64_t)keep
+        && log->content->size_bytes - (uint64_t)keep >= segment->size_bytes;
+}
+
+/* Ends the active segment, so that it can go when its time comes. */
+static void roll(struct partition_log *log, int64_t now_ms)
+{
+    log_segment_end_times(log_active(log->content));
+    log_content_add(log->content, log->next_offset, now_ms);
+    log_write_submit(log);
+}
+
+int64_t partition_log_retention(struct partition_log *log, int64_t now_ms)
+{
+    struct log_content *content = log->content;
+    if (log->producers != NULL) {
+        size_t gone = producer_state_expire(log->producers, now_ms,
+            log->settings->producer_expire_ms);
+        if (gone > 0 && content != NULL) {
+            content->producers_changed = true;
+        }
+    }
+    if (content == NULL || content->segment_count == 0 || log->status != STATUS_OK) {
+        return log->start_offset;
+    }
+    if (log->settings->delete_old) {
+        if (content->segment_count == 1 && is_expired(log, content->segments[0], now_ms)) {
+            roll(log, now_ms);
+        }
+        while (can_drop_first(content) && (is_expired(log, content->segments[0], now_ms)
+            || is_surplus(log, content->segments[0]))) {
+            drop_first(log, now_ms);
+            raise_start(log, content->segments[0]->base_offset);
+        }
+    }
+    drop_below_start(log, now_ms);
+    return log->start_offset;
+}
+
+enum status partition_log_reset(struct partition_log *log, int64_t start_offset)
+{
+    assert(start_offset >= 0);
+    enum status status = log_writer_status(log->shard->writer);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct log_content *content = log->content;
+    bool made = content != NULL && content->directory_made;
+    bool durable = content != NULL && content->metadata_durable;
+    for (size_t i = 0; content != NULL && i < content->segment_count; i++) {
+        log_remove_files(log, content->segments[i]->base_offset, log->shard->now_ms);
+    }
+    log_content_free(log);
+    producer_state_free(log->producers);
+    log->producers = NULL;
+    log->status = STATUS_OK;
+    log->start_offset = start_offset;
+    log->next_offset = start_offset;
+    content = log_content_of(log);
+    content->directory_made = made;
+    content->metadata_durable = durable;
+    content->epochs_changed = true;
+    log_content_add(content, start_offset, log->shard->now_ms);
+    log_write_submit(log);
+    return STATUS_OK;
+}
+
+/* The whole partition ----------------------------------------------------------------------- */
+
+struct deletion {
+    struct log_job job;
+    struct log_writer *writer;
+    char *directory;
+    char *doomed;     /* its new name */
+    char *data_path;
+    int64_t delay_ms;
+    int64_t now_ms;
+    void (*done)(void *context, enum status status);
+    void *context;
+};
+
+static enum status run_doom(struct log_job *job)
+{
+    struct deletion *deletion = container_of(job, struct deletion, job);
+    enum status status = file_rename(deletion->directory, deletion->doomed);
+    if (status == STATUS_NOT_FOUND) {
+        return STATUS_OK; /* it was never written */
+    }
+    return status == STATUS_OK ? file_sync_directory(deletion->data_path) : status;
+}
+
+static enum status run_remove_doomed(struct log_job *job)
+{
+    return file_remove_tree(container_of(job, struct deletion, job)->doomed);
+}
+
+static void free_deletion(struct log_job *job, enum status status)
+{
+    (void)status; /* what could not be removed was logged, and goes at the next start */
+    struct deletion *deletion = container_of(job, struct deletion, job);
+    free(deletion->directory);
+    free(deletion->doomed);
+    free(deletion->data_path);
+    free(deletion);
+}
+
+static void doomed(struct log_job *job, enum status status)
+{
+    struct deletion *deletion = container_of(job, struct deletion, job);
+    if (deletion->done != NULL) {
+        deletion->done(deletion->context, status);
+    }
+    if (status != STATUS_OK) {
+        free_deletion(job, status);
+        return;
+    }
+    deletion->job.run = run_remove_doomed;
+    deletion->job.done = free_deletion;
+    deletion->job.not_before_ms = deletion->now_ms + deletion->delay_ms;
+    deletion->job.not_before_ms = deletion->job.not_before_ms > 0 ? deletion->job.not_before_ms : 1;
+    log_writer_submit(deletion->writer, job->shard, job);
+}
+
+/* <topic>-<partition>.<32 digits>-delete, the topic shortened where the name gets too long. */
+static char *doomed_path(const struct log_identity *identity)
+{
+    enum { NAME_MAX_BYTES = 255, REST_BYTES = 1 + 32 + 7 };
+    char path[FILE_PATH_MAX];
+    char partition[16];
+    struct uuid unique = random_uuid();
+    char digits[2 * UUID_BYTES + 1];
+    for (size_t i = 0; i < UUID_BYTES; i++) {
+        snprintf(digits + 2 * i, 3, "%02x", unique.bytes[i]);
+    }
+    int partition_length = snprintf(partition, sizeof partition, "-%d", (int)identity->partition);
+    int topic_length = NAME_MAX_BYTES - REST_BYTES - partition_length;
+    int length = snprintf(path, sizeof path, "%s/%.*s%s.%s-delete", identity->data_path,
+        topic_length, identity->topic, partition, digits);
+    assert(length > 0 && (size_t)length < sizeof path);
+    return memory_copy_text(path);
+}
+
+void partition_log_delete(struct partition_log *log,
+    void (*done)(void *context, enum status status), void *context)
+{
+    char directory[FILE_PATH_MAX];
+    struct deletion *deletion = memory_new_zero(1, sizeof *deletion);
+    log_directory_path(&log->identity, directory);
+    deletion->directory = memory_copy_text(directory);
+    deletion->doomed = doomed_path(&log->identity);
+    deletion->data_path = memory_copy_text(log->identity.data_path);
+    deletion->writer = log->shard->writer;
+    deletion->delay_ms = log->settings->file_delete_delay_ms;
+    deletion->now_ms = log->shard->now_ms;
+    deletion->done = done;
+    deletion->context = context;
+    deletion->job.run = run_doom;
+    deletion->job.done = doomed;
+    log_writer_submit(log->shard->writer, log->shard, &deletion->job);
+    partition_log_close(log);
+}
