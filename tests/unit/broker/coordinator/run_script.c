@@ -3,7 +3,7 @@
  * shown and fails the run; with --update the file is rewritten with what was narrated.
  *
  * Beside the requests (script_requests.c) a line may be: config key=value..., topic NAME PARTITIONS,
- * wait MS, auto on|off (commit appended batches at once), committed, failed ERROR, marker PID
+ * topic-deleted NAME, wait MS, auto on|off (commit appended batches at once), committed, failed ERROR, marker PID
  * commit|abort, resign, restart (a replay of the log leads), dump, same (dumps agree), # comment. */
 #include <assert.h>
 #include <stdio.h>
@@ -172,6 +172,17 @@ static void add_topic(struct script *script, const struct script_words *words)
     harness_add_topic(&script->harness, script->topic_names[at], atoi(words->words[2]));
 }
 
+static void delete_topic(struct script *script, const struct script_words *words)
+{
+    struct harness *harness = &script->harness;
+    for (size_t i = 0; i < harness->topic_count; i++) {
+        if (view_is(harness->topics[i].name, words->words[1])) {
+            coordinator_topic_deleted(harness->machine, harness->topics[i].name,
+                                      harness->topics[i].id, harness->now_ms);
+        }
+    }
+}
+
 /* Commands without a request. False when it is none of them. */
 static bool run_plain(struct script *script, const struct script_words *words)
 {
@@ -196,6 +207,8 @@ static bool run_plain(struct script *script, const struct script_words *words)
         harness_resign(harness);
     } else if (strcmp(name, "restart") == 0) {
         harness_restart(harness);
+    } else if (strcmp(name, "topic-deleted") == 0) {
+        delete_topic(script, words);
     } else if (strcmp(name, "dump") == 0) {
         dump(script);
     } else if (strcmp(name, "same") == 0) {
