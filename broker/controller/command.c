@@ -56,11 +56,6 @@ static int compare_keys(const void *left, const void *right)
     return order != 0 ? order : (a > b) - (a < b);
 }
 
-static bool is_same(struct view a, struct view b)
-{
-    return a.data != NULL && view_equal(a, b);
-}
-
 enum status key_set_make(struct arena *arena, const struct view *keys, size_t count,
                          struct key_set *set)
 {
@@ -77,7 +72,7 @@ enum status key_set_make(struct arena *arena, const struct view *keys, size_t co
     }
     qsort(set->sorted, count, sizeof(const struct view *), compare_keys);
     for (size_t i = 1; i < count; i++) {
-        if (is_same(*set->sorted[i - 1], *set->sorted[i])) {
+        if (view_equal(*set->sorted[i - 1], *set->sorted[i])) {
             uint8_t *before = &set->marks[set->sorted[i - 1] - keys];
             *before = *before == KEY_ONCE ? KEY_FIRST : *before;
             set->marks[set->sorted[i] - keys] = KEY_LATER;

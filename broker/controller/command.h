@@ -39,8 +39,7 @@ struct key_set {
     size_t count;
 };
 
-/* Sorts and marks the keys, which must stay alive; null views count as unlike each other.
- * STATUS_LIMIT when the arena is full. */
+/* Sorts and marks the keys, which must stay alive. STATUS_LIMIT when the arena is full. */
 MUST_USE enum status key_set_make(struct arena *arena, const struct view *keys, size_t count,
                                   struct key_set *set);
 

@@ -72,6 +72,7 @@ struct topic_image *image_topic_colliding(const struct image *image, struct view
 /* One topic after the other, as topic_index_next. */
 struct topic_image *image_next_topic(const struct image *image, uint32_t *cursor);
 
+/* How much there is. */
 uint32_t image_topic_count(const struct image *image);
 int64_t image_partition_count(const struct image *image);
 

@@ -175,6 +175,21 @@ START_TEST(a_name_named_twice_is_answered_once_and_first)
 }
 END_TEST
 
+START_TEST(two_topics_in_one_request)
+{
+    world_create(&world, "u", 1, 1);
+    struct WISH wishes[2];
+    fresh_wish("t", 3);
+    wishes[0] = wish;
+    fresh_wish("u", 2);
+    wishes[1] = wish;
+    send(wishes, 2, false);
+    ck_assert_uint_eq(world.changes.count, 2);
+    ck_assert_int_eq(world_topic(&world, "t")->partition_count, 3);
+    ck_assert_int_eq(world_topic(&world, "u")->partition_count, 2);
+}
+END_TEST
+
 START_TEST(internal_topics_keep_their_cap)
 {
     struct view name = view_text("__consumer_offsets");
@@ -216,6 +231,7 @@ int main(void)
     tcase_add_test(tests, wrong_assignments);
     tcase_add_test(tests, lost_brokers_make_the_replication_impossible);
     tcase_add_test(tests, a_name_named_twice_is_answered_once_and_first);
+    tcase_add_test(tests, two_topics_in_one_request);
     tcase_add_test(tests, internal_topics_keep_their_cap);
     tcase_add_test(tests, answers_encode_in_every_version);
     suite_add_tcase(suite, tests);

@@ -1,4 +1,4 @@
-/* CreateTopics as a stock Kafka 4.4 answers it: the same error codes in the same order of checks. */
+/* CreateTopics as a stock Kafka 4.4 answers it: the same error codes, the same order of checks. */
 #include "broker/controller/controller.h"
 
 #include <string.h>
@@ -384,6 +384,18 @@ START_TEST(a_name_named_twice_is_answered_once_and_last)
 }
 END_TEST
 
+START_TEST(names_named_twice_are_answered_in_the_order_of_their_first)
+{
+    struct CREATABLE topics[4] = {topic, topic, topic, topic};
+    topics[0].name = topics[3].name = view_text("x");
+    topics[1].name = topics[2].name = view_text("y");
+    send(topics, 4, 7, false);
+    ck_assert_int_eq(response.topics_count, 2);
+    ck_assert(view_is(response.topics[0].name, "x"));
+    ck_assert(view_is(response.topics[1].name, "y"));
+}
+END_TEST
+
 START_TEST(group_ids_go_on_within_and_after_a_request)
 {
     struct CREATABLE topics[2] = {topic, topic};
@@ -434,6 +446,7 @@ int main(void)
     tcase_add_test(tests, topics_without_overrides_share_their_rows);
     tcase_add_test(tests, validate_only_leaves_no_record);
     tcase_add_test(tests, a_name_named_twice_is_answered_once_and_last);
+    tcase_add_test(tests, names_named_twice_are_answered_in_the_order_of_their_first);
     tcase_add_test(tests, group_ids_go_on_within_and_after_a_request);
     tcase_add_test(tests, answers_encode_in_every_version);
     suite_add_tcase(suite, tests);

@@ -268,6 +268,8 @@ START_TEST(bytes_that_are_no_record_are_corrupt_and_later_kinds_unsupported)
 {
     ck_assert_int_eq(apply_bytes("\1", 1), STATUS_CORRUPT);
     ck_assert_int_eq(apply_bytes("\1\2\0\5", 4), STATUS_CORRUPT);
+    ck_assert_int_eq(apply_bytes("\1\2\0\2a1234567890123456\0x", 23), STATUS_CORRUPT);
+    ck_assert_int_eq(apply_bytes("\1\2\0\2a1234567890123456\0", 22), STATUS_OK);
     ck_assert_int_eq(apply_bytes("\1\2\1\2a", 5), STATUS_UNSUPPORTED);
     ck_assert_int_eq(apply_bytes("\1\x79\0", 3), STATUS_UNSUPPORTED);
     ck_assert_int_eq(apply_bytes("\1\x0c\0\4abc\1\0", 9), STATUS_OK);
