@@ -1,0 +1,103 @@
+"""The ground a benchmark stands on: options, compiled programs, directories, broker pairs.
+
+Happy path: `with Setting(options) as setting:` gives a working directory, the programs of this
+folder compiled by cc, and setting.ottla() and setting.kafka(). At the end every broker it made is
+stopped and the directory is gone; with --keep it stays.
+
+Failure modes: a program that does not compile or a broker that is not built ends the run with the
+compiler's or the shell's message.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from brokers import Kafka, Ottla
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(HERE)
+CFLAGS = ["-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"]
+LIBRARIES = {"load": ["-lrdkafka", "-lpthread"]}
+TOUCH_BYTES = 4 << 30
+
+
+def parser(description, scenarios):
+    p = argparse.ArgumentParser(description=description)
+    p.add_argument("--pairs", type=int, help="runs of either broker, alternating (default 3)")
+    p.add_argument("--quick", action="store_true", help="one pair, less of everything")
+    if scenarios:
+        p.add_argument("--scenario", action="append", choices=scenarios, metavar="NAME",
+                       help="only this one; may be repeated; one of " + ", ".join(scenarios))
+    p.add_argument("--ottla", default=os.environ.get("OTTLA_BIN", TOP + "/build/ottla"),
+                   help="the broker's program (default build/ottla, a release build)")
+    p.add_argument("--override", action="append", default=[], metavar="KEY=VALUE",
+                   help="a further setting of Ottla, e.g. flush.policy=interval")
+    p.add_argument("--dir", default="/var/tmp", help="where the data goes (a real disk)")
+    p.add_argument("--no-history", action="store_true", help="do not add to history.csv")
+    p.add_argument("--keep", action="store_true", help="keep the data and the brokers' logs")
+    return p
+
+
+class Setting:
+    """See above."""
+
+    def __init__(self, options):
+        self.options, self.brokers = options, []
+        self.pairs = options.pairs or (1 if options.quick else 3)
+        if not os.access(options.ottla, os.X_OK):
+            sys.exit("no broker at %s: meson setup --buildtype=release build && "
+                     "ninja -C build ottla" % options.ottla)
+
+    def __enter__(self):
+        self.home = tempfile.mkdtemp(prefix="ottla-bench-", dir=self.options.dir)
+        return self
+
+    def __exit__(self, *_):
+        for broker in self.brokers:
+            broker.kill()
+        if self.options.keep:
+            print("kept: " + self.home)
+        else:
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def ottla(self):
+        return self.own(Ottla(os.path.join(self.home, "ottla"), self.options.ottla,
+                              self.options.override))
+
+    def kafka(self):
+        cache = os.environ.get("KAFKA_PEER_DIR", os.path.expanduser("~/.cache/kafka-peer"))
+        return self.own(Kafka(os.path.join(self.home, "kafka"), cache))
+
+    def own(self, broker):
+        self.brokers.append(broker)
+        return broker
+
+    def program(self, name):
+        """Compiles NAME.c of this folder; the path of the program."""
+        path = os.path.join(self.home, name)
+        if not os.path.exists(path):
+            source = os.path.join(HERE, name + ".c")
+            subprocess.run(["cc"] + CFLAGS + [source, "-o", path] + LIBRARIES.get(name, []),
+                           check=True)
+        return path
+
+    def touch_memory(self):
+        """Writes and removes a file, so that no broker is the first to touch the page cache: the
+        first touch of a virtual machine's memory costs system time on whoever writes first."""
+        path, chunk = os.path.join(self.home, "touch"), bytes(1 << 24)
+        with open(path, "wb") as f:
+            for _ in range(TOUCH_BYTES // len(chunk)):
+                f.write(chunk)
+        os.unlink(path)
+
+    def load(self, command, broker, topic, limit_s=300, **options):
+        """Runs load.c; what it saw, as a dict."""
+        words = ["%s=%d" % item for item in options.items()]
+        done = subprocess.run([self.program("load"), command, broker.address, topic] + words,
+                              capture_output=True, text=True, timeout=limit_s)
+        if done.returncode != 0:
+            raise RuntimeError("%s: %s" % (broker.name, done.stderr.strip()))
+        return json.loads(done.stdout)
