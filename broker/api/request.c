@@ -87,15 +87,17 @@ static bool decode_header(struct request *request, struct view *input)
     return true;
 }
 
-static bool decode_message(struct request *request, struct view body)
+static enum status decode_message(struct request *request, struct view body)
 {
     const struct message_type *type = request->api->request;
     request->message = request_take(request, 1, type->body->size_bytes);
-    enum status status = message_decode_whole(type, request->api_version, body, &request->arena,
-                                              request->message);
+    /* Bytes behind the message are passed over, as the stock broker does: librdkafka 2.16 leaves
+     * three behind a Metadata request for all topics. */
+    enum status status =
+        message_decode(type, request->api_version, &body, &request->arena, request->message);
     /* What handlers take from here on is a small multiple of what was decoded. */
     request->arena.limit_bytes = SIZE_MAX / 2;
-    return status == STATUS_OK;
+    return status;
 }
 
 void request_start(struct request *request)
@@ -121,8 +123,12 @@ void request_start(struct request *request)
         refuse(request, "this version is not served");
         return;
     }
-    if (!decode_message(request, input)) {
-        refuse(request, "the request's body cannot be read");
+    enum status status = decode_message(request, input);
+    if (status != STATUS_OK) {
+        char what[80];
+        snprintf(what, sizeof what, "the body of the request cannot be read: %s",
+                 status_text(status));
+        refuse(request, what);
         return;
     }
     service->handle(request);
