@@ -22,10 +22,12 @@
 #include "broker/config/config.h"
 #include "broker/controller/image.h"
 #include "broker/controller/metadata_record.h"
+#include "messages/alter_configs.h"
 #include "messages/create_partitions.h"
 #include "messages/create_topics.h"
 #include "messages/delete_topics.h"
 #include "messages/errors.h"
+#include "messages/incremental_alter_configs.h"
 
 enum {
     PRODUCER_ID_BLOCK = 1000,         /* ids a broker gets at a time */
@@ -71,6 +73,19 @@ MUST_USE enum status controller_create_partitions(const struct controller *contr
                                                   const struct create_partitions_request *request,
                                                   struct arena *arena, struct record_list *records,
                                                   struct create_partitions_response *response);
+
+/* IncrementalAlterConfigs, versions 0 and 1: sets, deletes, or adds to and takes from lists. Topics
+ * alone can be changed; other resources are refused. Only what differs is recorded. */
+MUST_USE enum status controller_incremental_alter_configs(
+    const struct controller *controller, const struct incremental_alter_configs_request *request,
+    struct arena *arena, struct record_list *records,
+    struct incremental_alter_configs_response *response);
+
+/* AlterConfigs, versions 0 to 2: what is not named goes back to its default. */
+MUST_USE enum status controller_alter_configs(const struct controller *controller,
+                                              const struct alter_configs_request *request,
+                                              struct arena *arena, struct record_list *records,
+                                              struct alter_configs_response *response);
 
 /* A block of PRODUCER_ID_BLOCK ids that nobody else gets: *first and those after it. */
 void controller_allocate_producer_ids(const struct controller *controller, int32_t broker_id,
