@@ -286,6 +286,11 @@ static void nudge(struct journal *journal)
     pthread_mutex_unlock(&journal->lock);
 }
 
+void journal_running(struct journal *journal)
+{
+    atomic_store(&journal->running, true);
+}
+
 void journal_mark(struct journal *journal, uint64_t group, uint64_t index)
 {
     pthread_mutex_lock(&journal->groups_lock);

@@ -266,26 +266,34 @@ uint64_t journal_ring_room(struct journal_ring *ring)
     return ring->position >= file->size_bytes ? 0 : file->size_bytes - ring->position;
 }
 
-/* A file that no durable frame calls needed; filled ones first, null when there is none. */
+/* Whether no durable frame calls the file needed. */
+static bool is_free(const struct journal_ring *ring, uint32_t number)
+{
+    const struct journal_file *file = &ring->files[number];
+    return file->file != NULL && file->size_bytes > 0 && number != ring->current &&
+           file->generation < ring->durable_oldest;
+}
+
+/* A free file; filled ones first, null when there is none. */
 static struct journal_file *free_file(struct journal_ring *ring)
 {
     struct journal_file *best = NULL;
     for (uint32_t i = 0; i < ring->file_count; i++) {
         struct journal_file *file = &ring->files[i];
-        if (file->file == NULL || file->size_bytes == 0 || i == ring->current
-            || file->generation >= ring->durable_oldest) {
-            continue;
-        }
-        if (best == NULL || file->filled_bytes > best->filled_bytes) {
+        if (is_free(ring, i) && (best == NULL || file->filled_bytes > best->filled_bytes)) {
             best = file;
         }
     }
     return best;
 }
 
-bool journal_ring_has_free(struct journal_ring *ring)
+uint32_t journal_ring_free_count(const struct journal_ring *ring)
 {
-    return free_file(ring) != NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ring->file_count; i++) {
+        count += is_free(ring, i);
+    }
+    return count;
 }
 
 /* The first number without a file. */

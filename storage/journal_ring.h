@@ -63,8 +63,8 @@ struct journal_file *journal_ring_find(struct journal_ring *ring, uint64_t gener
 /* Room for frames behind the current position, before the file's end. */
 uint64_t journal_ring_room(struct journal_ring *ring);
 
-/* Whether a file is there to go on with when the current one is full. */
-bool journal_ring_has_free(struct journal_ring *ring);
+/* How many files are there to go on with when the current one is full. */
+uint32_t journal_ring_free_count(const struct journal_ring *ring);
 
 /* Whether another file may be made. */
 bool journal_ring_may_grow(struct journal_ring *ring);

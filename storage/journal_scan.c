@@ -220,7 +220,8 @@ static void take_piece(struct scan *scan, struct block *block,
         assemble(scan, piece, payload);
         return;
     }
-    drop_assembly(scan);
+    /* The journal's own marks and votes come first in a frame: they may lie between two pieces of
+     * a record, which goes on behind them. */
     struct journal_record record = record_of(piece);
     if (payload.length > 0) {
         record.payload = (struct slice){block, payload.data, payload.length};

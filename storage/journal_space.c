@@ -54,6 +54,16 @@ static bool votes_are_behind(struct journal *journal)
     return vote < entry && vote < journal->ring.generation;
 }
 
+/* Whether a free file waits that may be used. Once the groups run, the last one is kept for the
+ * next start: groups must write a vote and begin before they can checkpoint anything. */
+static bool has_usable(struct journal *journal)
+{
+    struct journal_ring *ring = &journal->ring;
+    bool keep_one = atomic_load(&journal->running) && ring->oldest < ring->generation &&
+                    (ring->growth_failed || !journal_ring_may_grow(ring));
+    return journal_ring_free_count(ring) > (keep_one ? 1 : 0);
+}
+
 /* Moves votes out of the oldest files and writes the frame that says they are free. */
 static enum status free_files(struct journal *journal)
 {
@@ -127,12 +137,12 @@ static enum status get_free_file(struct journal *journal)
     if (can_free(journal)) {
         status = free_files(journal);
     }
-    if (status != STATUS_OK || journal_ring_has_free(&journal->ring)) {
+    if (status != STATUS_OK || has_usable(journal)) {
         return status;
     }
     enum status grown = journal_ring_grow(&journal->ring);
     if (grown == STATUS_OK) {
-        return STATUS_OK;
+        return has_usable(journal) ? STATUS_OK : STATUS_BUSY;
     }
     bool hopeless = journal->ring.oldest == journal->ring.generation && grown != STATUS_LIMIT;
     return hopeless ? grown : STATUS_BUSY;
@@ -142,7 +152,7 @@ bool journal_make_room(struct journal *journal, size_t *limit_bytes)
 {
     uint64_t room = journal_ring_room(&journal->ring);
     enum status status = STATUS_OK;
-    if (!journal_ring_has_free(&journal->ring)) {
+    if (!has_usable(journal)) {
         uint64_t reserve = reserve_bytes(journal);
         *limit_bytes = whole_pages(room > reserve ? room - reserve : 0);
         if (*limit_bytes >= JOURNAL_PAGE) {
@@ -176,10 +186,10 @@ bool journal_tend_ring(struct journal *journal)
     bool late = ring->position > journal_ring_current(ring)->size_bytes / 2;
     bool worked = false;
     enum status status = STATUS_OK;
-    if (late && !journal_ring_has_free(ring)) {
+    if (late && !has_usable(journal)) {
         if (can_free(journal)) {
             status = free_files(journal);
-            worked = journal_ring_has_free(ring) || status != STATUS_OK;
+            worked = has_usable(journal) || status != STATUS_OK;
         } else if (!ring->growth_failed && journal_ring_may_grow(ring)) {
             /* A failure here is no harm yet: it is tried again when the file is needed. */
             worked = journal_ring_grow(ring) == STATUS_OK;

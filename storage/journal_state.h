@@ -9,6 +9,7 @@
 #define OTTLA_STORAGE_JOURNAL_STATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -50,6 +51,7 @@ struct journal {
     bool opened;              /* a frame was written since the open */
     bool sealed;              /* nothing to vouch for */
     bool stalled;
+    atomic_bool running;      /* the owner has begun; see journal_running */
 };
 
 /* Writes the next frame: what of votes, marks and taken operations fits in `limit_bytes`; may be
