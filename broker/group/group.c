@@ -378,7 +378,10 @@ static void create_raft(struct group *group, const struct checkpoint *checkpoint
         enum status status = boot->damaged ? STATUS_CORRUPT : boot_restore(boot, group->raft);
         if (status != STATUS_OK && group->storage == STATUS_OK) {
             group->storage = status;
-            group_step(group, &(struct raft_event){.kind = RAFT_EVENT_WITHDRAW});
+            /* It must not lead: what it would append would void the entries behind the damage. */
+            raft_free(group->raft);
+            config.withdrawn = true;
+            group->raft = raft_create(&config);
         }
         boot_release(boot);
     }

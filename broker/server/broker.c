@@ -204,6 +204,7 @@ static enum status start_shards(struct broker *broker)
 /* On shard 0: every group leads or is known to be offline. */
 void broker_ready(struct broker *broker)
 {
+    journal_running(broker->journal);
     for (int i = 0; i < broker->acceptor_count; i++) {
         acceptor_start(broker->acceptors[i]);
     }
