@@ -199,6 +199,9 @@ The keys are Kafka's, and so are the values. A key is looked for in this order, 
 3. the file named on the command line, a Java properties file such as `server.properties`,
 4. the default below.
 
+The page lists every key that Kafka has, so that any `server.properties` is taken. Keys without a
+text in the last column are taken and shown, but Ottla may have no use for them.
+
 A key that Ottla does not know is named once in the log and otherwise left alone. A value that
 cannot be right stops the start with one line that says the key, the value and what is allowed.
 `change` tells when a new value counts: `read-only` at the next start, the others at once."""
