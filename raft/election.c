@@ -165,7 +165,8 @@ void raft_handle_saved(struct raft *raft, uint64_t term, int32_t voted_for)
         if (!raft->vote_sent) {
             own_vote_saved(raft);
         }
-    } else if (new_vote && voted_for != RAFT_NO_NODE && voted_for != raft->id) {
+    } else if (new_vote && voted_for != RAFT_NO_NODE && voted_for != raft->id &&
+               !raft->withdrawn) {
         grant(raft, voted_for);
     }
     raft_acknowledge(raft, true);

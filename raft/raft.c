@@ -75,8 +75,8 @@ void raft_free(struct raft *raft)
 /* ---- Recovery ---- */
 
 /* A snapshot can become durable just before the truncation that goes with it. Then the journal's
- * entry at start_index has another term than the checkpoint, and what follows it is void until the
- * journal says how the log goes on. */
+ * entry at start_index has another term than the checkpoint, and what follows it is void until a
+ * truncation says how the log goes on; START asks for one if there is none. */
 static void skip_entry(struct raft *raft, const struct raft_entry *entry)
 {
     raft_restore_truncate(raft, raft->window.start_index + 1);
@@ -143,6 +143,10 @@ static void start(struct raft *raft)
     raft->saved_vote = raft->voted_for;
     raft->truncated_term = 0;
     raft_reset_timer(raft);
+    if (raft->stale_tail) {
+        /* So that the next replay can tell what is appended from now on. */
+        raft_emit(raft, RAFT_ACTION_TRUNCATE)->index = raft->window.start_index + 1;
+    }
     raft_emit_role(raft);
     if (raft_is_sole_voter(raft) && raft_may_lead(raft)) {
         raft_reason(raft, "the only voter");

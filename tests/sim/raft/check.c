@@ -1,12 +1,14 @@
 /* The invariants: what must hold after every step, whatever happened before.
  *
- * - one leader per term; one vote per node and term, across crashes
+ * - one leader per term; one vote per node and term, across crashes, and on disk before it is told
  * - log matching: an index and a term name one entry with one predecessor, everywhere
  * - leader completeness: what was committed in earlier terms is in a new leader's log
  * - what is committed never changes, was durable on a majority, and is applied alike everywhere
  * - an acknowledged entry is on the acknowledging node's disk
  * - terms and commit indexes only rise
  * - a confirmed read sees everything acknowledged before it was asked
+ * - a withdrawn node gives no vote and asks for none
+ * - nobody leads for long without a majority in reach, or rests with a lost leader
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -36,6 +38,9 @@ void check_fail(const struct cluster *cluster, const char *format, ...)
     fflush(stdout);
     exit(EXIT_FAILURE);
 }
+
+/* No message is on its way for longer than this many ticks. */
+enum { LATE_TICKS = 60 };
 
 /* ---- Log matching ---- */
 
@@ -197,14 +202,22 @@ static void check_vote(struct cluster *cluster, const struct node *node, uint64_
                    (unsigned long long)term);
     }
     *vote = candidate;
+    if (node->disk.saved_term != term || node->disk.saved_vote != candidate) {
+        check_fail(cluster, "node %d tells its vote for %d in term %llu, which is not on its disk",
+                   node->id, candidate, (unsigned long long)term);
+    }
 }
 
 static void check_acknowledged(struct cluster *cluster, const struct node *node, uint64_t index)
 {
-    uint64_t term = index <= raft_start_index(node->raft)
-                        ? 0
-                        : raft_entry_at(node->raft, index)->term;
-    if (!disk_has(&node->disk, index, term) && index > raft_start_index(node->raft)) {
+    uint64_t start = raft_start_index(node->raft);
+    uint64_t term = index <= start ? 0 : raft_entry_at(node->raft, index)->term;
+    if (node->disk.saved_term < raft_term(node->raft) &&
+        node->disk.checkpoint.term < raft_term(node->raft)) {
+        check_fail(cluster, "node %d answers in term %llu, which is not on its disk", node->id,
+                   (unsigned long long)raft_term(node->raft));
+    }
+    if (index > start && !disk_has(&node->disk, index, term)) {
         check_fail(cluster, "node %d acknowledges %llu@%llu, which is not on its disk", node->id,
                    (unsigned long long)index, (unsigned long long)term);
     }
@@ -213,6 +226,11 @@ static void check_acknowledged(struct cluster *cluster, const struct node *node,
 void check_sent(struct cluster *cluster, const struct node *node,
                 const struct raft_message *message)
 {
+    bool votes = (message->kind == RAFT_VOTE_REPLY || message->kind == RAFT_PRE_VOTE_REPLY) &&
+                 message->accepted;
+    if (node->withdrawn && (votes || message->kind == RAFT_VOTE || message->kind == RAFT_PRE_VOTE)) {
+        check_fail(cluster, "node %d votes although it is withdrawn", node->id);
+    }
     if (message->kind == RAFT_VOTE) {
         check_vote(cluster, node, message->term, node->id);
     } else if (message->kind == RAFT_VOTE_REPLY && message->accepted) {
@@ -251,6 +269,37 @@ void check_read(struct cluster *cluster, const struct node *node, uint64_t conte
     }
     read->open = false;
     cluster->reads_served++;
+}
+
+/* Whether a majority of the members with this flag was in reach lately. */
+static bool in_reach(const struct node *node, const struct raft_member *members, size_t count,
+                     uint8_t flag)
+{
+    uint32_t voters = 0;
+    uint32_t reached = 0;
+    for (size_t i = 0; i < count; i++) {
+        if ((members[i].flags & flag) != 0) {
+            voters++;
+            reached += node->silent_ticks[members[i].id - 1] < SILENT_TICKS ? 1 : 0;
+        }
+    }
+    return voters == 0 || reached > voters / 2;
+}
+
+void check_contact(const struct cluster *cluster, struct node *node)
+{
+    size_t count;
+    const struct raft_member *members = raft_members(node->raft, &count);
+    int32_t leader = raft_leader(node->raft);
+    bool alone = leader == node->id && !in_reach(node, members, count, RAFT_VOTER);
+    node->alone_ticks = alone ? node->alone_ticks + 1 : 0;
+    if (node->alone_ticks > 2 * LATE_TICKS) {
+        check_fail(cluster, "node %d leads without a majority", node->id);
+    }
+    if (leader != node->id && leader != RAFT_NO_NODE && !raft_needs_ticks(node->raft) &&
+               node->silent_ticks[leader - 1] > LATE_TICKS + SILENT_TICKS) {
+        check_fail(cluster, "node %d rests although its leader %d is lost", node->id, leader);
+    }
 }
 
 void check_free(struct history *history)

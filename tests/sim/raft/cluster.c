@@ -1,5 +1,6 @@
 /* The loop of one seed: a time with faults, then a time without in which the cluster must come to
- * rest with one leader, every member having applied everything. */
+ * agree, every member having applied everything; at last the leader goes for good, out of whatever
+ * rest the cluster has come to, and another one must take over. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "base/memory.h"
 #include "tests/sim/raft/sim.h"
 
-enum { FAULT_TICKS = 1000, HEAL_TICKS = 300, HEAL_TICKS_MAX = 10000, SILENT_TICKS = 12 };
+enum { FAULT_TICKS = 1000, HEAL_TICKS = 300, HEAL_TICKS_MAX = 10000, IDLE_TICKS = 60 };
 
 /* ---- Randomness ---- */
 
@@ -100,6 +101,7 @@ static void tick(struct cluster *cluster, struct node *node)
         }
     }
     watch_links(cluster, node);
+    check_contact(cluster, node);
 }
 
 static void unit(struct cluster *cluster)
@@ -196,6 +198,40 @@ static void settle(struct cluster *cluster)
     check_fail(cluster, "liveness: not settled, and nothing moved for %d ticks", HEAL_TICKS);
 }
 
+/* The leader is lost for good, after a time of rest; its voters must go on without it. */
+static void fail_over(struct cluster *cluster)
+{
+    struct node *lost = leader_of(cluster);
+    size_t count;
+    const struct raft_member *members = raft_members(lost->raft, &count);
+    uint32_t voters = 0;
+    for (size_t i = 0; i < count; i++) {
+        voters += (members[i].flags & RAFT_VOTER) != 0 ? 1 : 0;
+    }
+    for (uint32_t i = 0; i < IDLE_TICKS * TICK_UNITS; i++) {
+        unit(cluster);
+    }
+    if (voters < 3 || !lost->up || leader_of(cluster) != lost) {
+        return;
+    }
+    node_crash(cluster, lost);
+    lost->restart_at = UINT64_MAX;
+    uint64_t marker = 0;
+    const struct node *proposer = NULL;
+    for (uint32_t i = 0; i < HEAL_TICKS * TICK_UNITS; i++) {
+        unit(cluster);
+        struct node *leader = leader_of(cluster);
+        if (leader != NULL && leader != proposer && node_propose(cluster, leader, 1) == RAFT_OK) {
+            proposer = leader;
+            marker = raft_last_index(leader->raft);
+        }
+        if (leader != NULL && leader == proposer && leader->applied.index >= marker) {
+            return;
+        }
+    }
+    check_fail(cluster, "liveness: nobody took over from node %d", lost->id);
+}
+
 /* ---- A run ---- */
 
 static void open_nodes(struct cluster *cluster)
@@ -232,6 +268,7 @@ struct cluster *cluster_run(uint64_t seed, bool trace)
         unit(cluster);
     }
     settle(cluster);
+    fail_over(cluster);
     return cluster;
 }
 

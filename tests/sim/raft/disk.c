@@ -31,6 +31,9 @@ static void settle(struct disk *disk, const struct record *record)
 {
     if (record->kind == RECORD_TRUNCATE && record->index <= disk->last) {
         disk->last = record->index - 1;
+    } else if (record->kind == RECORD_SAVE) {
+        disk->saved_term = record->term;
+        disk->saved_vote = record->voted_for;
     } else if (record->kind == RECORD_ENTRY) {
         assert(record->entry.index < INDEX_MAX);
         disk->terms[record->entry.index] = record->entry.term;
@@ -75,8 +78,22 @@ void disk_crash(struct cluster *cluster, struct disk *disk)
     disk->writing = disk->durable;
 }
 
+/* A mark is a record too: it is durable only after the truncations before it. */
+static bool has_pending_truncation(const struct disk *disk)
+{
+    for (uint32_t i = disk->durable; i < disk->count; i++) {
+        if (disk->records[i].kind == RECORD_TRUNCATE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void disk_trim(struct disk *disk)
 {
+    if (has_pending_truncation(disk)) {
+        return;
+    }
     uint32_t kept = 0;
     uint32_t durable = 0;
     uint32_t writing = 0;

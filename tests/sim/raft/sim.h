@@ -18,6 +18,7 @@ enum {
     INDEX_MAX = 20000,
     TERM_MAX = 20000,
     TICK_UNITS = 10,
+    SILENT_TICKS = 12, /* until a silent peer counts as lost */
     READS_MAX = 4096,
 };
 
@@ -69,6 +70,8 @@ struct disk {
     /* The log as it would be read back now, kept along with `durable`. */
     uint64_t last;
     uint64_t terms[INDEX_MAX];
+    uint64_t saved_term;
+    int32_t saved_vote;
 };
 
 /* ---- Nodes and messages ---- */
@@ -81,6 +84,7 @@ struct node {
     uint64_t paused_until;
     uint64_t silent_ticks[NODES_MAX]; /* ticks since the peer could be reached */
     uint64_t snapshot_until[NODES_MAX];
+    uint64_t alone_ticks; /* leading without a majority in reach */
     struct raft *raft;
     struct raft_actions actions;
     struct disk disk;
@@ -215,6 +219,8 @@ void check_sent(struct cluster *cluster, const struct node *node,
 void check_step(struct cluster *cluster, struct node *node);
 void check_read(struct cluster *cluster, const struct node *node, uint64_t context,
                 uint64_t index);
+/* Once per tick of a node: it must not lead or rest without those it needs. */
+void check_contact(const struct cluster *cluster, struct node *node);
 void check_free(struct history *history);
 
 /* ---- faults.c, clients.c, cluster.c ---- */
