@@ -1,6 +1,8 @@
 /* Checkpoints as JSON: {"version", "group", "index", "term", "partitions": [{"topic_id",
- * "partition", "next_offset", "log_start"}]}. Indexes are 64 bits wide and written as integers;
- * jansson keeps those. Whatever does not look like that is STATUS_CORRUPT. */
+ * "partition", "next_offset", "log_start"}], "crc"}. Indexes are 64 bits wide and written as
+ * integers; jansson keeps those. The crc is CRC-32C of the rest, compact and with sorted keys: a
+ * flipped digit is a broken file, not another offset. Whatever does not look like that is
+ * STATUS_CORRUPT. */
 #include "storage/checkpoint.h"
 
 #include <assert.h>
@@ -13,6 +15,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/file_whole.h"
+#include "protocol/crc32c.h"
 
 enum { CHECKPOINT_BYTES_MAX = 64 * 1024 * 1024 };
 
@@ -32,18 +35,29 @@ static json_t *partition_json(const struct checkpoint_partition *partition)
         (json_int_t)partition->log_start);
 }
 
+/* The check of an object without its crc. */
+static json_int_t check_of(const json_t *root)
+{
+    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    assert(text != NULL);
+    json_int_t crc = (json_int_t)crc32c(view_text(text));
+    free(text);
+    return crc;
+}
+
 static char *checkpoint_text(const struct checkpoint *checkpoint)
 {
     json_t *partitions = json_array();
     for (size_t i = 0; i < checkpoint->partition_count; i++) {
-        int failed = json_array_append_new(partitions,
-            partition_json(&checkpoint->partitions[i]));
-        assert(failed == 0);
+        int full = json_array_append_new(partitions, partition_json(&checkpoint->partitions[i]));
+        assert(full == 0);
     }
     json_t *root = json_pack("{s:i, s:I, s:I, s:I, s:o}", "version", CHECKPOINT_VERSION, "group",
         (json_int_t)checkpoint->group, "index", (json_int_t)checkpoint->index, "term",
         (json_int_t)checkpoint->term, "partitions", partitions);
     assert(root != NULL);
+    int failed = json_object_set_new(root, "crc", json_integer(check_of(root)));
+    assert(failed == 0);
     char *text = json_dumps(root, JSON_INDENT(1));
     assert(text != NULL);
     json_decref(root);
@@ -92,6 +106,7 @@ static enum status read_fields(json_t *root, struct checkpoint *checkpoint)
     json_int_t group = 0;
     json_int_t index = 0;
     json_int_t term = 0;
+    json_int_t crc = 0;
     json_t *partitions = NULL;
     json_error_t error;
     if (json_unpack_ex(root, &error, 0, "{s:I}", "version", &version) != 0) {
@@ -99,6 +114,13 @@ static enum status read_fields(json_t *root, struct checkpoint *checkpoint)
     }
     if (version != CHECKPOINT_VERSION) {
         return STATUS_UNSUPPORTED;
+    }
+    if (json_unpack_ex(root, &error, 0, "{s:I}", "crc", &crc) != 0) {
+        return STATUS_CORRUPT;
+    }
+    json_object_del(root, "crc");
+    if (crc != check_of(root)) {
+        return STATUS_CORRUPT;
     }
     if (json_unpack_ex(root, &error, 0, "{s:I, s:I, s:I, s:o}", "group", &group, "index", &index,
             "term", &term, "partitions", &partitions) != 0

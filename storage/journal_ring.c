@@ -321,21 +321,14 @@ enum status journal_ring_grow(struct journal_ring *ring)
     return status;
 }
 
-enum status journal_ring_switch(struct journal_ring *ring)
+void journal_ring_switch(struct journal_ring *ring)
 {
     struct journal_file *next = free_file(ring);
     assert(next != NULL);
-    enum status status = STATUS_OK;
-    if (ring->flush == JOURNAL_FLUSH_INTERVAL && ring->generation > 0) {
-        status = journal_ring_sync(ring);
-    }
-    if (status == STATUS_OK) {
-        ring->generation++;
-        next->generation = ring->generation;
-        ring->current = next->number;
-        ring->position = 0;
-    }
-    return status;
+    ring->generation++;
+    next->generation = ring->generation;
+    ring->current = next->number;
+    ring->position = 0;
 }
 
 /* Writes one step of zeroes behind what is filled, and the last page at the end. */

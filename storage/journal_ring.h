@@ -73,7 +73,7 @@ bool journal_ring_may_grow(struct journal_ring *ring);
 MUST_USE enum status journal_ring_grow(struct journal_ring *ring);
 
 /* Goes on with a free file: its generation is one above. The frames in the old one are durable. */
-MUST_USE enum status journal_ring_switch(struct journal_ring *ring);
+void journal_ring_switch(struct journal_ring *ring);
 
 /* Writes a frame (padded, page aligned) at the current position and moves on. */
 MUST_USE enum status journal_ring_write(struct journal_ring *ring, const uint8_t *frame,

@@ -54,21 +54,38 @@ static bool votes_are_behind(struct journal *journal)
     return vote < entry && vote < journal->ring.generation;
 }
 
-/* Whether a free file waits that may be used. Once the groups run, the last one is kept for the
- * next start: groups must write a vote and begin before they can checkpoint anything. */
-static bool has_usable(struct journal *journal)
+/* Free files to be left alone. Once the groups run, the last one is kept for the next start: groups
+ * must write a vote and begin before they can checkpoint anything. */
+static uint32_t spare_count(struct journal *journal)
 {
     struct journal_ring *ring = &journal->ring;
     bool keep_one = atomic_load(&journal->running) && ring->oldest < ring->generation &&
                     (ring->growth_failed || !journal_ring_may_grow(ring));
-    return journal_ring_free_count(ring) > (keep_one ? 1 : 0);
+    return keep_one ? 1 : 0;
 }
 
-/* Moves votes out of the oldest files and writes the frame that says they are free. */
+/* Whether a free file waits that may be used. */
+static bool has_usable(struct journal *journal)
+{
+    return journal_ring_free_count(&journal->ring) > spare_count(journal);
+}
+
+/* Whether the current file is the spare one: what is left of it is for the next start too. */
+static bool spare_is_in_use(struct journal *journal)
+{
+    return journal_ring_free_count(&journal->ring) < spare_count(journal);
+}
+
+/* Moves votes out of the oldest files and writes the frame that says they are free; in the spare
+ * file when the current one has no page left. */
 static enum status free_files(struct journal *journal)
 {
     enum status status = STATUS_OK;
     size_t room = whole_pages(journal_ring_room(&journal->ring));
+    if (room < JOURNAL_PAGE && journal_ring_free_count(&journal->ring) > 0) {
+        status = journal_ring_switch(&journal->ring);
+        room = whole_pages(journal_ring_room(&journal->ring));
+    }
     while (status == STATUS_OK && votes_are_behind(journal) && room >= JOURNAL_PAGE) {
         status = journal_write_frame(journal, room, false);
         room = whole_pages(journal_ring_room(&journal->ring));
@@ -104,15 +121,20 @@ static uint32_t file_limit(const struct journal *journal)
     return journal->ring.growth_failed ? journal->ring.file_count : journal->ring.file_limit;
 }
 
-/* Begins the next file; early warning when most of the ring is in use. */
+/* Begins the next file, when the one before is durable; early warning when most of the ring is in
+ * use. */
 static enum status switch_file(struct journal *journal)
 {
-    enum status status = journal_ring_switch(&journal->ring);
+    enum status status = journal_sync(journal);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    journal_ring_switch(&journal->ring);
     uint64_t used = journal->ring.generation - journal->ring.oldest + 1;
-    if (status == STATUS_OK && used * 4 >= (uint64_t)file_limit(journal) * 3) {
+    if (used * 4 >= (uint64_t)file_limit(journal) * 3) {
         call_for_checkpoints(journal);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static void stall(struct journal *journal)
@@ -152,10 +174,14 @@ bool journal_make_room(struct journal *journal, size_t *limit_bytes)
 {
     uint64_t room = journal_ring_room(&journal->ring);
     enum status status = STATUS_OK;
-    if (!has_usable(journal)) {
+    if (spare_is_in_use(journal) && can_free(journal)) {
+        status = free_files(journal);
+        room = journal_ring_room(&journal->ring);
+    }
+    if (status == STATUS_OK && !has_usable(journal)) {
         uint64_t reserve = reserve_bytes(journal);
         *limit_bytes = whole_pages(room > reserve ? room - reserve : 0);
-        if (*limit_bytes >= JOURNAL_PAGE) {
+        if (*limit_bytes >= JOURNAL_PAGE && !spare_is_in_use(journal)) {
             journal->stalled = false;
             return true;
         }

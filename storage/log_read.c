@@ -25,7 +25,26 @@ static void index_path(struct partition_log *log, const struct log_segment *segm
     log_content_path(log, segment->base_offset, LOG_FILE_INDEX, path);
 }
 
-/* Where to start looking for the offset: the batch of the last index entry not above it. */
+/* Whether the batch that an index entry points to is the one it was made for. */
+static bool entry_is_true(struct partition_log *log, struct log_segment *segment,
+    struct log_offset_entry entry)
+{
+    struct file *file;
+    struct log_scan scan;
+    struct batch_header header;
+    if (entry.position < 0 || (uint64_t)entry.position >= segment->written_bytes
+        || log_segment_file(log, segment, &file) != STATUS_OK) {
+        return false;
+    }
+    log_scan_start(&scan, file, (uint64_t)entry.position, segment->written_bytes);
+    bool is_true = log_scan_header(&scan, &header) == STATUS_OK
+        && batch_last_offset(&header) == segment->base_offset + entry.offset;
+    log_scan_free(&scan);
+    return is_true;
+}
+
+/* Where to start looking for the offset: the batch of the last index entry not above it. An index
+ * that does not fit its log is not followed. */
 static enum status index_position(struct partition_log *log, struct log_segment *segment,
     int64_t offset, uint64_t *position)
 {
@@ -35,7 +54,7 @@ static enum status index_position(struct partition_log *log, struct log_segment 
     *position = 0;
     enum status status = log_index_find_offset(log->shard, &segment->offsets, path,
         offset - segment->base_offset, &entry);
-    if (status == STATUS_OK && (uint64_t)entry.position < segment->written_bytes) {
+    if (status == STATUS_OK && entry_is_true(log, segment, entry)) {
         *position = (uint64_t)entry.position;
     }
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
@@ -181,7 +200,8 @@ static enum status range_end(struct partition_log *log, struct log_segment *segm
     index_path(log, segment, path);
     enum status status = log_index_find_position(log->shard, &segment->offsets, path, limit,
         &entry);
-    if (status == STATUS_OK && (uint64_t)entry.position > position) {
+    if (status == STATUS_OK && (uint64_t)entry.position > position
+        && entry_is_true(log, segment, entry)) {
         *end = (uint64_t)entry.position;
         return STATUS_OK;
     }

@@ -211,6 +211,19 @@ static bool find_good_batch(struct file *file, uint64_t position, uint64_t end, 
     return found;
 }
 
+/* Whether the batch's offsets, which no checksum covers, follow from those before it. Only a
+ * compacted log has gaps. */
+static bool offsets_fit(const struct log_recover *recover, const struct batch_header *header)
+{
+    if (header->base_offset < recover->expected
+        || (header->base_offset < recover->recovery_point
+            && batch_last_offset(header) >= recover->recovery_point)) {
+        return false;
+    }
+    return recover->log->settings->compact || !recover->expected_is_exact
+        || header->base_offset == recover->expected;
+}
+
 /* One batch: its header is read; above the recovery point it is checked whole. */
 static enum status check_batch(struct log_recover *recover, struct log_scan *scan,
     struct batch_header *header)
@@ -220,7 +233,7 @@ static enum status check_batch(struct log_recover *recover, struct log_scan *sca
     if (status != STATUS_OK) {
         return status;
     }
-    if (header->base_offset < recover->expected) {
+    if (!offsets_fit(recover, header)) {
         return STATUS_INVALID;
     }
     if (header->base_offset < recover->recovery_point) {
@@ -242,6 +255,7 @@ static void take_batch(struct log_recover *recover, struct log_segment *segment,
         log_note_producer(recover->log, header);
     }
     recover->expected = batch_last_offset(header) + 1;
+    recover->expected_is_exact = true;
 }
 
 static void note_damage(struct log_recover *recover, const struct log_segment *segment,
@@ -308,10 +322,9 @@ static enum status scan_batches(struct log_recover *recover, struct log_segment 
     }
     struct file *held = file_ref(file); /* other files may be opened meanwhile */
     log_scan_start(&scan, held, start, segment->size_bytes);
-    if (start == 0 && recover->expected < segment->base_offset) {
+    recover->expected_is_exact = start == 0;
+    if (start > 0 || recover->expected < segment->base_offset) {
         recover->expected = segment->base_offset;
-    } else if (start > 0) {
-        recover->expected = segment->base_offset; /* read again from an index entry */
     }
     struct batch_header header;
     while ((status = check_batch(recover, &scan, &header)) == STATUS_OK) {

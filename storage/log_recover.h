@@ -25,6 +25,7 @@ struct log_recover {
     int64_t scan_from;      /* headers are read from this offset on, at least */
     int64_t producers_from; /* batches from here on count for the producer state */
     int64_t expected;       /* next offset, by what was read so far */
+    bool expected_is_exact; /* false: a batch may start above it */
 };
 
 enum log_recover_case {

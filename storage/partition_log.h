@@ -13,8 +13,13 @@
  * files and of headers of old batches are small reads on that thread.
  *
  * Damage (storage rules of docs/architecture.md): at open the log is checked from the recovery
- * point on. What follows the last whole batch is a torn tail and is cut, as long as nothing valid
- * follows it; else the log is opened damaged: it can be read below the damage and takes no appends.
+ * point on. What is not whole above it was never synced and is cut: the journal has it. What is not
+ * whole below it, or without a recovery point before something that is whole, is damage: the log is
+ * opened, can be read below the damage, takes no appends, and nothing is cut. The caller then looks
+ * whether the journal holds every batch from damage.offset on (always so when the group never wrote
+ * a checkpoint: a power cut leaves holes in what was not synced). If it does, it calls
+ * partition_log_cut_damage and appends them again; if not, the group stops serving and is repaired
+ * from its peers.
  */
 #ifndef OTTLA_STORAGE_PARTITION_LOG_H
 #define OTTLA_STORAGE_PARTITION_LOG_H

@@ -1,0 +1,58 @@
+/* The disk of simulations: io/file.h over memory, with the faults of real disks.
+ *
+ * Every file has two images: what a reader sees, and what is on the disk. A sync copies the first
+ * over the second; a durable write (FILE_DURABLE) changes both. A crash keeps, of what differs, some
+ * 512-byte sectors and loses the others. Names (creations, renames, removals) are kept up to some
+ * point in their order unless their directory was synced. One disk for the process, since io/file.h
+ * has none to pass; used from one thread.
+ */
+#ifndef OTTLA_TESTS_SIM_SIM_FILE_H
+#define OTTLA_TESTS_SIM_SIM_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* An empty disk without faults. Everything of the one before is gone; no handle may be left. */
+void sim_disk_reset(uint64_t seed);
+
+/* Bytes that all files together may have; 0: no limit. */
+void sim_disk_set_capacity(uint64_t bytes);
+
+/* Every write fails with STATUS_READ_ONLY. */
+void sim_disk_set_read_only(bool read_only);
+
+/* The sync after `count` more ends with STATUS_IO; -1: none. */
+void sim_disk_fail_sync(int64_t count);
+
+/* The machine loses power in the middle of the operation after `count` more: that one and all
+ * later ones fail with STATUS_IO, until sim_disk_restart. -1: it does not. */
+void sim_disk_crash_after(int64_t count);
+
+bool sim_disk_crashed(void);
+
+/* Power comes back: what was not synced is kept or lost. All handles are dead. */
+void sim_disk_restart(void);
+
+/* Changes one bit of a file, in both images. False when the file is not that long. */
+bool sim_disk_flip(const char *path, uint64_t position, unsigned bit);
+
+/* Removes a file behind everybody's back, durably. */
+bool sim_disk_lose_file(const char *path);
+
+/* Cuts a file behind everybody's back, durably. */
+bool sim_disk_cut_file(const char *path, uint64_t size_bytes);
+
+/* The path of the n-th file, in order of names; null when there are fewer. */
+const char *sim_disk_file_name(size_t number);
+uint64_t sim_disk_file_size(const char *path);
+
+/* Operations so far that could have failed. */
+uint64_t sim_disk_operations(void);
+
+/* A number below `bound` from the disk's generator. */
+uint64_t sim_disk_random(uint64_t bound);
+
+#endif
