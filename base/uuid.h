@@ -17,6 +17,7 @@ struct uuid {
 
 _Static_assert(sizeof(struct uuid) == 16, "a uuid is 16 bytes on the wire and on disk");
 
+/* Whether both are the same 16 bytes. */
 bool uuid_equal(struct uuid a, struct uuid b);
 
 /* Whether this is the all-zero id. */

@@ -11,7 +11,8 @@
 #include "messages/errors.h"
 #include "protocol/records.h"
 
-enum { COPY_BELOW_BYTES = 1024, READ_COMMITTED = 1, FIRST_ZSTD_VERSION = 10, FIRST_LEADER_VERSION = 12 };
+enum { COPY_BELOW_BYTES = 1024, READ_COMMITTED = 1 };
+enum { FIRST_ZSTD_VERSION = 10, FIRST_LEADER_VERSION = 12 };
 
 static void give_back_block(const void *data, size_t length, void *argument)
 {

@@ -53,8 +53,10 @@ struct fetch_sessions {
 
 _Static_assert(sizeof(struct session_key) == 32, "hashed as bytes, so without padding");
 
+/* Starts empty; `limit` is the number of slots, at least 1. */
 void fetch_sessions_init(struct fetch_sessions *sessions, unsigned limit);
 
+/* Ends all sessions. */
 void fetch_sessions_free(struct fetch_sessions *sessions);
 
 /* A new session with a fresh id; null when every slot is taken by a session in use. */

@@ -12,6 +12,7 @@ struct request;
     X(delete_records) X(init_producer_id) X(offset_for_leader_epoch) X(describe_configs)       \
     X(create_partitions) X(delete_groups) X(offset_delete) X(describe_cluster)
 
+/* Takes over the request of its API. */
 #define DECLARE_HANDLER(name) void name##_handle(struct request *request);
 HANDLERS(DECLARE_HANDLER)
 #undef DECLARE_HANDLER

@@ -20,7 +20,8 @@
 #include "messages/produce.h"
 #include "protocol/records.h"
 
-enum { ACKS_NONE = 0, ACKS_LEADER = 1, ACKS_ALL = -1, FIRST_ZSTD_VERSION = 7, FIRST_LEADER_VERSION = 10 };
+enum { ACKS_NONE = 0, ACKS_LEADER = 1, ACKS_ALL = -1 };
+enum { FIRST_ZSTD_VERSION = 7, FIRST_LEADER_VERSION = 10 };
 
 struct produce_part {
     struct part part;

@@ -26,6 +26,7 @@ struct producer_id_wait {
     void (*done)(struct producer_id_wait *wait, int16_t error, int64_t id);
 };
 
+/* Starts without a block: the first id asks for one. */
 void producer_ids_init(struct producer_ids *ids);
 
 /* Gives the next id, at once or when a block has come. On the shard that owns `ids`. */

@@ -33,6 +33,7 @@ MUST_USE enum status log_reader_step(struct log_reader *reader, size_t bytes);
 /* Hands over the records of one batch, as a reader does. */
 MUST_USE enum status log_reader_batch(struct log_reader *reader, struct view batch);
 
+/* Releases the buffers; the log stays open. Safe on a zeroed reader. */
 void log_reader_free(struct log_reader *reader);
 
 #endif

@@ -93,7 +93,7 @@ enum status topic_log_open(struct partition *partition, const struct checkpoint 
     enum status status = partition_log_open(logs, &identity, &group->log_settings, &recovery,
                                             &partition->log, damage);
     if (status == STATUS_INVALID) {
-        /* The directory is that of an earlier topic of this name, whose deletion a crash cut off. */
+        /* The directory is that of an earlier topic of this name: a crash cut its deletion off. */
         status = log_dir_discard_partition(group->shard->broker->log_dir, identity.topic,
                                            identity.partition);
     } else {

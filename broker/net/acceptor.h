@@ -29,7 +29,8 @@ struct connection_register {
 struct acceptor;
 
 /* Binds and listens; connections wait until acceptor_start, then come to the broker's shards. The
- * listener's port is filled in when it was 0. Logs why it cannot: STATUS_BUSY when the port is taken, else STATUS_IO. */
+ * listener's port is filled in when it was 0. Logs why it cannot: STATUS_BUSY when the port is
+ * taken, else STATUS_IO. */
 MUST_USE enum status acceptor_open(struct broker *broker, struct listener *listener,
                                    struct acceptor **acceptor);
 
@@ -39,8 +40,11 @@ void acceptor_start(struct acceptor *acceptor);
 /* Stops listening. On shard 0 only. */
 void acceptor_close(struct acceptor *acceptor);
 
+/* Starts with nobody connected; the bounds are max.connections and max.connections.per.ip. */
 void connection_register_init(struct connection_register *reg, uint32_t limit,
                               uint32_t limit_per_address);
+
+/* Releases it; every connection is gone. */
 void connection_register_free(struct connection_register *reg);
 
 /* A connection of that address ("host:port") was closed. Any thread. */

@@ -74,6 +74,7 @@ struct connection_limits {
     atomic_size_t queued_bytes;      /* bytes of frames read and not yet answered */
 };
 
+/* Starts with none. */
 void connections_init(struct connections *connections);
 
 /* Takes over an accepted, non-blocking socket. `address` is its printable peer address. */

@@ -40,6 +40,7 @@ void metadata_log_start(struct broker *broker);
 /* On its own shard: no group of the shard is starting any more. */
 void metadata_log_groups_started(struct shard *shard);
 
+/* Releases image and queue, after the shards have ended. Null is allowed. */
 void metadata_log_free(struct metadata_log *log);
 
 #endif
