@@ -129,12 +129,14 @@ static void static_member_failed(struct coordinator *coordinator, struct batch *
     coordinator_touch_member(coordinator, member);
 }
 
-/* A group whose first record failed never was: who waits in it is told. */
+/* A group whose first record failed never was: who waits in it is told. If another record of it is
+ * on its way already, that one will be its first. */
 static void new_group_failed(struct coordinator *coordinator, const struct batch *batch,
                              enum kafka_error error)
 {
     struct consumer_group *group = coordinator_group(coordinator, batch->group);
-    if (group == NULL || offset_store_group(&coordinator->store, group->id) != NULL) {
+    if (group == NULL || offset_store_group(&coordinator->store, group->id) != NULL ||
+        coordinator_has_open_batch(coordinator, group->id)) {
         return;
     }
     for (struct consumer_member *member = consumer_group_first(group); member != NULL;
@@ -144,13 +146,24 @@ static void new_group_failed(struct coordinator *coordinator, const struct batch
     coordinator_group_drop(coordinator, group);
 }
 
-/* The groups whose tombstones were lost are there after all. */
+/* The group whose tombstone was lost is there after all. One that was made anew in the meantime
+ * goes on; its next record replaces what is stored. */
+static void revive_group(struct coordinator *coordinator, struct view id)
+{
+    struct consumer_group *group = coordinator_group(coordinator, id);
+    if (group == NULL) {
+        (void)coordinator_group_revive(coordinator, id);
+    } else {
+        group->unsaved = true;
+    }
+}
+
 static void revive_groups(struct coordinator *coordinator, const struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
         struct coordinator_key key = coordinator_read_key(batch->views[i].key);
         if (key.kind == COORDINATOR_KEY_GROUP) {
-            (void)coordinator_group_revive(coordinator, key.group);
+            revive_group(coordinator, key.group);
         }
     }
 }

@@ -46,7 +46,7 @@ void coordinator_text_quote(struct buffer *text, struct view view)
     for (size_t i = 0; i < view.length; i++) {
         uint8_t byte = view.data[i];
         if (byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\') {
-            coordinator_text_print(text, "%c", byte);
+            buffer_append(text, &byte, 1);
         } else {
             coordinator_text_print(text, "\\x%02x", byte);
         }

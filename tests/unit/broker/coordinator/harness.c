@@ -350,9 +350,11 @@ static bool lines_agree(const char *live, const char *durable)
     }
 }
 
+/* With a zero behind it, outside the length. */
 static const char *as_text(struct buffer *buffer)
 {
-    buffer_append(buffer, "", 1);
+    *buffer_extend(buffer, 1) = '\0';
+    buffer->length--;
     return (const char *)buffer->data;
 }
 
@@ -370,7 +372,8 @@ bool harness_is_same(const struct harness *harness, struct buffer *why)
                  lines_agree(as_text(&live), as_text(&durable));
     if (!same || !lives) {
         buffer_append(why, durable.data, durable.length);
-        buffer_append(why, same ? "\n--- live\n" : "\n--- replayed\n", same ? 10 : 14);
+        const char *head = same ? "--- live\n" : "--- replayed\n";
+        buffer_append(why, head, strlen(head));
         struct buffer *other = same ? &live : &replayed;
         buffer_append(why, other->data, other->length);
     }
