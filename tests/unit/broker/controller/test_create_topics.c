@@ -332,6 +332,7 @@ START_TEST(the_answer_shows_the_configuration_from_version_5)
 {
     tear_down();
     world_start(&world, SETTINGS("log.retention.hours=2"));
+    set("segment.bytes", "3000000");
     set("segment.bytes", "2000000");
     struct RESULT *result = accepted();
     ck_assert_int_eq(result->configs_count, 38);
