@@ -76,6 +76,16 @@ static bool spare_is_in_use(struct journal *journal)
     return journal_ring_free_count(&journal->ring) < spare_count(journal);
 }
 
+/* Begins the next file when the one before is durable. */
+static enum status begin_file(struct journal *journal)
+{
+    enum status status = journal_sync(journal);
+    if (status == STATUS_OK) {
+        journal_ring_switch(&journal->ring);
+    }
+    return status;
+}
+
 /* Moves votes out of the oldest files and writes the frame that says they are free; in the spare
  * file when the current one has no page left. */
 static enum status free_files(struct journal *journal)
@@ -83,7 +93,7 @@ static enum status free_files(struct journal *journal)
     enum status status = STATUS_OK;
     size_t room = whole_pages(journal_ring_room(&journal->ring));
     if (room < JOURNAL_PAGE && journal_ring_free_count(&journal->ring) > 0) {
-        status = journal_ring_switch(&journal->ring);
+        status = begin_file(journal);
         room = whole_pages(journal_ring_room(&journal->ring));
     }
     while (status == STATUS_OK && votes_are_behind(journal) && room >= JOURNAL_PAGE) {
@@ -121,20 +131,15 @@ static uint32_t file_limit(const struct journal *journal)
     return journal->ring.growth_failed ? journal->ring.file_count : journal->ring.file_limit;
 }
 
-/* Begins the next file, when the one before is durable; early warning when most of the ring is in
- * use. */
+/* Begins the next file; early warning when most of the ring is in use. */
 static enum status switch_file(struct journal *journal)
 {
-    enum status status = journal_sync(journal);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    journal_ring_switch(&journal->ring);
+    enum status status = begin_file(journal);
     uint64_t used = journal->ring.generation - journal->ring.oldest + 1;
-    if (used * 4 >= (uint64_t)file_limit(journal) * 3) {
+    if (status == STATUS_OK && used * 4 >= (uint64_t)file_limit(journal) * 3) {
         call_for_checkpoints(journal);
     }
-    return STATUS_OK;
+    return status;
 }
 
 static void stall(struct journal *journal)
@@ -170,27 +175,35 @@ static enum status get_free_file(struct journal *journal)
     return hopeless ? grown : STATUS_BUSY;
 }
 
-bool journal_make_room(struct journal *journal, size_t *limit_bytes)
+/* Room for the next frame in the current file; while no free file waits, without the reserve. */
+static size_t usable_room(struct journal *journal)
 {
     uint64_t room = journal_ring_room(&journal->ring);
+    if (spare_is_in_use(journal)) {
+        return 0;
+    }
+    if (!has_usable(journal)) {
+        uint64_t reserve = reserve_bytes(journal);
+        room = room > reserve ? room - reserve : 0;
+    }
+    return whole_pages(room);
+}
+
+bool journal_make_room(struct journal *journal, size_t *limit_bytes)
+{
     enum status status = STATUS_OK;
     if (spare_is_in_use(journal) && can_free(journal)) {
         status = free_files(journal);
-        room = journal_ring_room(&journal->ring);
     }
-    if (status == STATUS_OK && !has_usable(journal)) {
-        uint64_t reserve = reserve_bytes(journal);
-        *limit_bytes = whole_pages(room > reserve ? room - reserve : 0);
-        if (*limit_bytes >= JOURNAL_PAGE && !spare_is_in_use(journal)) {
-            journal->stalled = false;
-            return true;
-        }
+    *limit_bytes = usable_room(journal);
+    if (status == STATUS_OK && *limit_bytes < JOURNAL_PAGE && !has_usable(journal)) {
         status = get_free_file(journal);
-        room = journal_ring_room(&journal->ring);
+        *limit_bytes = usable_room(journal);
     }
-    if (status == STATUS_OK && room < JOURNAL_PAGE) {
+    if (status == STATUS_OK && *limit_bytes < JOURNAL_PAGE) {
         status = switch_file(journal);
-        room = journal_ring_room(&journal->ring);
+        *limit_bytes = usable_room(journal);
+        status = status == STATUS_OK && *limit_bytes < JOURNAL_PAGE ? STATUS_BUSY : status;
     }
     if (status == STATUS_BUSY) {
         stall(journal);
@@ -201,7 +214,6 @@ bool journal_make_room(struct journal *journal, size_t *limit_bytes)
         return false;
     }
     journal->stalled = false;
-    *limit_bytes = whole_pages(room);
     assert(*limit_bytes >= JOURNAL_PAGE);
     return true;
 }
