@@ -18,7 +18,7 @@
 #include "base/view.h"
 #include "protocol/compress.h"
 
-/* The header as it lies on the wire and on disk, big endian. */
+/* The header as it lies on the wire and on disk, big endian. [wire] [disk] */
 struct batch_layout {
     uint8_t base_offset[8];
     uint8_t batch_length[4];      /* bytes after this field */

@@ -34,6 +34,7 @@ enum journal_frame_flag {
     JOURNAL_FRAME_OPENED = 1 /* first frame after an open: a record begun before has no end */
 };
 
+/* Begins a frame. [disk] */
 struct journal_frame_header {
     uint32_t magic;
     uint32_t crc;         /* CRC-32C of the bytes after this field */
@@ -60,6 +61,7 @@ enum journal_piece_flag {
     JOURNAL_PIECE_REST = 2  /* the record began in an earlier piece */
 };
 
+/* Begins a piece of a record. [disk] */
 struct journal_piece_header {
     uint32_t crc;         /* CRC-32C of the bytes after this field, of this header */
     uint32_t payload_crc; /* CRC-32C of the payload in this piece */
