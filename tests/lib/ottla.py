@@ -16,6 +16,7 @@ import fcntl
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -26,6 +27,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SANITIZER = re.compile(r"(ERROR: \w+Sanitizer|runtime error:|Assertion .* failed)")
+REFERENCE = os.environ.get("OTTLA_TEST_REFERENCE") == "kafka"
 _held_ports = []  # lock files of the ports this process has taken; closed when it ends
 
 
@@ -72,6 +74,12 @@ def answers(port, timeout_s=1.0):
             return struct.unpack(">iih", data[:10])[1:] == (1, 0)
     except OSError:
         return False
+
+
+def all_descriptors():
+    """As many open files as the system allows this process."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class Broker:
@@ -130,7 +138,7 @@ class Broker:
         log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
             self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            env={**os.environ, **self.env}, cwd=self.own_dir)
+            env={**os.environ, **self.env}, cwd=self.own_dir, preexec_fn=all_descriptors)
         log.close()
         return self
 
@@ -231,7 +239,7 @@ class Broker:
 
 def new_broker(**arguments):
     """A Broker, or a stock Kafka with the same interface when OTTLA_TEST_REFERENCE=kafka."""
-    if os.environ.get("OTTLA_TEST_REFERENCE") == "kafka":
+    if REFERENCE:
         from kafka_peer import KafkaBroker
         return KafkaBroker(**arguments)
     return Broker(**arguments)

@@ -102,8 +102,8 @@ def scenario_groups(tag):
     produce(tag, ["v%d" % i for i in range(20)])
     consume(tag, 7, "--group", tag, "--command-property", "max.poll.records=7")
     assert tag in tool(GROUPS, "--list").split()
-    rows = [line.split() for line in tool(GROUPS, "--describe", "--all-groups").splitlines()]
-    row = next(r for r in rows if r[:2] == [tag, tag])
+    rows = [line.split() for line in tool(GROUPS, "--describe", "--group", tag).splitlines()]
+    row = next((r for r in rows if r[:2] == [tag, tag]), rows)
     assert row[2:6] == ["0", "7", "20", "13"], row
     state = tool(GROUPS, "--describe", "--group", tag, "--state")
     assert "Empty" in state, state
@@ -114,6 +114,14 @@ def scenario_groups(tag):
     tool(GROUPS, "--group", tag, "--topic", tag, "--delete-offsets")
     tool(GROUPS, "--group", tag, "--delete")
     assert tag not in tool(GROUPS, "--list").split()
+
+
+def scenario_all_groups(topic):
+    """Two groups that committed three partitions each: six rows with their lag (G7)."""
+    rows = [line.split() for line in tool(GROUPS, "--describe", "--all-groups").splitlines()]
+    found = sorted(tuple(r[:2] + r[2:6]) for r in rows if len(r) > 5 and r[1] == topic)
+    assert found == [(g, topic, p, *("13 20 7" if p == "0" else "0 0 0").split())
+                     for g in ("a", "b") for p in ("0", "1", "2")], rows
 
 
 def scenario_perf(tag):

@@ -119,8 +119,8 @@ MUTATIONS = [
     ('resting group not woken by a lost leader', 'hibernation.c',
      '} else if (raft->leader == node) {', '} else if (raft->leader == node + 100000) {'),
     ('withdrawn node votes', 'election.c', 'if (raft->withdrawn) {', 'if (false) {'),
-    ('transfer never ends', 'transfer.c',
-     '++raft->transfer_elapsed < raft->limits->election_ticks', 'true'),
+    ('start does not void a stale journal tail', 'raft.c',
+     'if (raft->stale_tail) {\n        /* So', 'if (false) {\n        /* So'),
 ]
 
 

@@ -121,11 +121,16 @@ static void check_needed(struct world *world, unsigned number)
         uint64_t serial = group->live[index - 1];
         const struct model_record *record = &world->records[serial];
         bool must = record->acked || serial <= world->highest_replayed;
+        if (world->tampered && record->frame == world->last_frame) {
+            continue; /* looks like a torn write */
+        }
         world_require(world, record->replayed || !must,
             "group %u: entry %llu (record %llu, %s) is gone", number, (unsigned long long)index,
             (unsigned long long)serial, record->acked ? "acknowledged" : "before others");
     }
-    world_require(world, world->replayed_vote[number] >= group->acked_vote,
+    bool vote_is_last = world->tampered
+        && world->records[group->acked_vote].frame == world->last_frame;
+    world_require(world, world->replayed_vote[number] >= group->acked_vote || vote_is_last,
         "group %u: its vote is gone", number);
 }
 
@@ -144,7 +149,10 @@ static void rebuild_live(struct world *world, unsigned number)
             record->lost = true;
             continue;
         }
-        record->acked = true;
+        if (!record->acked) {
+            record->acked = true;
+            record->frame = world->last_frame;
+        }
         if (record->kind == JOURNAL_TRUNCATE) {
             group->live_count = record->index - 1;
         } else {
@@ -383,7 +391,8 @@ static void reapply(struct world *world, unsigned number, uint64_t checkpoint_in
             continue;
         }
         if (!world->records[serial].replayed) {
-            world_require(world, is_damaged(world, number) || sim_disk_crashed(),
+            world_require(world, is_damaged(world, number) || sim_disk_crashed()
+                || (world->tampered && world->records[serial].frame == world->last_frame),
                 "group %u: offset %llu (index %llu, record %llu, checkpoint %llu) is in neither"
                 " journal nor log", number, (unsigned long long)offset, (unsigned long long)index,
                 (unsigned long long)serial, (unsigned long long)checkpoint_index);
@@ -468,6 +477,11 @@ bool world_open(struct world *world)
 void world_close(struct world *world, bool clean)
 {
     if (world->journal != NULL) {
+        world->frames_before = world_frames(world);
+        if (clean) {
+            world->frames_before += 2; /* what closing writes */
+        }
+        world->last_frame = world->frames_before;
         if (clean) {
             journal_close(world->journal);
         } else {

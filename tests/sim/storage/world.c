@@ -37,6 +37,13 @@ void world_require(const struct world *world, bool condition, const char *format
     abort();
 }
 
+uint64_t world_frames(const struct world *world)
+{
+    struct journal_stats stats;
+    journal_read_stats(world->journal, &stats);
+    return world->frames_before + stats.frames;
+}
+
 /* Submitting ------------------------------------------------------------------------------------ */
 
 struct submission {
@@ -94,7 +101,7 @@ static void note_acked(struct world *world, uint64_t serial)
     struct model_record *record = &world->records[serial];
     struct model_group *group = &world->groups[record->group];
     record->acked = true;
-    world->acked++;
+    record->frame = world_frames(world);
     if (record->kind == JOURNAL_VOTE) {
         group->acked_vote = serial;
     } else if (record->kind == JOURNAL_ENTRY && record->index <= group->live_count

@@ -29,6 +29,7 @@ struct model_record {
     uint64_t index;
     uint32_t payload_bytes;
     bool acked;
+    uint64_t frame;         /* the journal's frame it was acknowledged with */
     bool lost;              /* it did not come back from a crash: it was never there */
     bool replayed;          /* by the last open */
 };
@@ -79,10 +80,13 @@ struct world {
     bool anything_damaged;  /* some group is not known to be whole */
     bool failed;            /* a write or sync failed: nothing may be acknowledged any more */
     bool tampered;          /* bits were changed: damage is allowed, silence about loss is not */
+    uint64_t frames_before; /* frames of the journal in earlier lives */
+    uint64_t last_frame;    /* nothing vouches for this one when its bits change */
     unsigned restarts;
-    uint64_t acked;
-    uint64_t cuts;
 };
+
+/* Frames that the journal wrote in all lives. */
+uint64_t world_frames(const struct world *world);
 
 /* A number below the bound. */
 uint64_t world_random(struct world *world, uint64_t bound);
