@@ -16,6 +16,7 @@ void auto_create_begin(struct auto_create *create, struct request *request)
 
 void auto_create_add(struct auto_create *create, struct view name)
 {
+    assert(name.data != NULL);
     if (create->count == create->capacity) {
         int32_t capacity = create->capacity == 0 ? 8 : create->capacity * 2;
         struct view *names = request_take(create->request, (size_t)capacity, sizeof *names);
@@ -57,6 +58,7 @@ static void ended(struct metadata_command *command, int16_t error)
 
 void auto_create_go(struct auto_create *create, void (*done)(struct auto_create *create))
 {
+    assert(done != NULL);
     create->done = done;
     if (create->count == 0) {
         done(create);

@@ -83,6 +83,7 @@ void delete_records_handle(struct request *request)
     const struct delete_records_request *message = request->message;
     struct delete_state *state = request_take(request, 1, sizeof *state);
     size_t topic_count = message->topics_count > 0 ? (size_t)message->topics_count : 0;
+    assert(request->message != NULL);
     for (size_t t = 0; t < topic_count; t++) {
         state->count += message->topics[t].partitions_count;
     }

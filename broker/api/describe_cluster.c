@@ -1,4 +1,6 @@
 /* DescribeCluster: the nodes and the cluster's id (KIP-700, KIP-919). */
+#include <assert.h>
+
 #include "broker/api/authorized.h"
 #include "broker/api/handlers.h"
 #include "broker/api/node_endpoint.h"
@@ -13,6 +15,7 @@ void describe_cluster_handle(struct request *request)
 {
     const struct describe_cluster_request *message = request->message;
     struct describe_cluster_response response = describe_cluster_response_default;
+    assert(request->message != NULL);
     response.endpoint_type = message->endpoint_type;
     response.cluster_id = VIEW_EMPTY;
     if (message->endpoint_type != ENDPOINT_BROKERS) {

@@ -24,6 +24,7 @@ void describe_configs_handle(struct request *request)
 {
     struct describe_configs_response response = describe_configs_response_default;
     struct describe_topics topics = {.find = find_topic, .context = request->home->replicas};
+    assert(request->message != NULL);
     enum status status = describe_configs(request->home->broker->config, &topics, request->message,
                                           &request->arena, &response);
     assert(status == STATUS_OK);

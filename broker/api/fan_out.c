@@ -44,6 +44,8 @@ void fan_out_reset(struct fan_out *fan, void (*run)(struct shard *shard, struct 
 
 void fan_out_add(struct fan_out *fan, struct part *part, uint64_t group_id, int32_t partition)
 {
+    assert(fan->legs_away == 0);
+    assert(partition >= 0);
     struct fan_leg *leg = &fan->legs[group_id % (unsigned)fan->shard_count];
     part->leg = leg;
     part->next = NULL;
@@ -71,6 +73,8 @@ static void leg_arrived(struct shard *shard, struct mail *mail)
     /* A part may be ended, and with the last one the leg be gone home, before `run` returns: the
      * next part is read first, and only while there is one. */
     struct part *part = leg->first;
+    assert(part != NULL);
+    assert(part->group_id % (unsigned)leg->fan->shard_count == (unsigned)shard->number);
     while (part != NULL) {
         struct part *next = part->next;
         leg->fan->run(shard, part);

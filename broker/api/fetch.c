@@ -162,6 +162,8 @@ static void watch_part(struct shard *shard, struct part *base)
     struct fetch_part *part = container_of(base, struct fetch_part, part);
     struct partition *partition =
         replicas_partition(shard->replicas, base->group_id, base->partition);
+    assert(!list_contains(&part->watch.link));
+    assert(!part->has_read || part->read.total_bytes < INT32_MAX);
     part->watch.wake = partition_moved;
     if (partition == NULL || partition_error(partition) != KAFKA_NONE ||
         partition_log_end(partition->log) != part->seen_end) {
@@ -203,6 +205,7 @@ static struct fetch *fetch_of(struct request *request)
 static void watch_done(struct request *request)
 {
     struct fetch *fetch = fetch_of(request);
+    assert(!fetch->waiting);
     fetch->waiting = true;
     if (fetch->woken || fetch->timed_out) {
         read_round(fetch);
@@ -257,6 +260,7 @@ static void read_done(struct request *request)
 
 static void read_round(struct fetch *fetch)
 {
+    assert(!fetch->request->answered);
     fetch->waiting = false;
     for (int i = 0; i < fetch->request->home->broker->shard_count; i++) {
         fetch->legs[i].bytes = 0;
@@ -288,6 +292,7 @@ static void find_topic(struct fetch *fetch, struct fetch_part *part, bool by_id)
 static struct fetch_part *next_part(struct fetch *fetch,
                                     const struct fetch_request_fetch_partition *asked)
 {
+    assert(fetch->parts != NULL);
     struct fetch_part *part = &fetch->parts[fetch->part_count++];
     part->fetch = fetch;
     part->asked = *asked;
@@ -389,6 +394,7 @@ void fetch_handle(struct request *request)
     const struct fetch_request *message = request->message;
     int shard_count = request->home->broker->shard_count;
     struct fetch *fetch = request_take(request, 1, sizeof *fetch);
+    assert(request->message != NULL);
     fetch->request = request;
     fetch->wake.run = wake_deferred;
     request->state = fetch;

@@ -51,6 +51,7 @@ static void add_slice(struct evbuffer *out, const struct log_part *part)
 static void fill_gap(struct request *request, size_t gap, struct evbuffer *out)
 {
     const struct fetch *fetch = request->state;
+    assert(fetch->sent[gap] != NULL && fetch->sent[gap]->has_read);
     const struct log_read *read = &fetch->sent[gap]->read;
     for (size_t i = 0; i < read->part_count; i++) {
         if (read->parts[i].slice.block != NULL) {
@@ -143,6 +144,8 @@ static bool worth_telling(const struct fetch_part *part)
 static void remember(struct fetch *fetch, struct fetch_part *part)
 {
     struct session_partition *remembered = part->remembered;
+    assert(remembered != NULL);
+    assert(fetch->session->busy);
     remembered->sent_high_watermark = part->high_watermark;
     remembered->sent_log_start = part->log_start;
     remembered->sent_error = part->part.error != KAFKA_NONE;

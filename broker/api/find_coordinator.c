@@ -89,6 +89,7 @@ void find_coordinator_handle(struct request *request)
 {
     const struct find_coordinator_request *asked = request->message;
     struct find_state *state = request_take(request, 1, sizeof *state);
+    assert(request->message != NULL);
     request->state = state;
     auto_create_begin(&state->create, request);
     struct view name = VIEW_LITERAL(TOPIC_CONSUMER_OFFSETS);

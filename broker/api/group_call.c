@@ -68,6 +68,8 @@ static void arrived(struct shard *shard, struct mail *mail)
 {
     struct request *request = request_of_mail(mail);
     struct group_request *group = request->state;
+    assert(shard == group->shard);
+    assert(group->request == request);
     group->context.now_ms = clock_wall_ms();
     offsets_group_call(shard, group->partition_group, group->partition, &group->context,
                        (enum api_key)request->api_key, request->message, &group->call);
@@ -90,6 +92,7 @@ void group_call(struct request *request, struct view group_id)
     }
     struct broker *broker = request->home->broker;
     struct group_request *group = request_take(request, 1, sizeof *group);
+    assert(request->state == NULL);
     group->request = request;
     group->context = group_call_context(request);
     group->call = (struct coordinator_call){.arena = &request->arena, .answered = answered};

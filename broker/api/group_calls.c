@@ -41,6 +41,7 @@ static void part_answered(struct coordinator_call *call, enum api_key api, const
 {
     struct calls_part *part = container_of(call, struct calls_part, call);
     size_t size = api_find((int32_t)api)->response->body->size_bytes;
+    assert(part->response == NULL);
     part->response = arena_take(&part->arena, 1, size);
     assert(part->response != NULL);
     memcpy(part->response, response, size);
@@ -59,6 +60,9 @@ static void calls_run(struct shard *shard, struct part *base)
 static void calls_done(struct request *request)
 {
     struct calls *calls = request->state;
+    for (int32_t i = 0; i < calls->count; i++) {
+        assert(calls->parts[i].response != NULL);
+    }
     calls->merge(request, calls);
 }
 
@@ -133,6 +137,7 @@ void offset_fetch_handle(struct request *request)
     const struct offset_fetch_request *message = request->message;
     bool many = request->api_version >= 8;
     struct calls *calls = calls_begin(request, many ? message->groups_count : 1, merge_fetched);
+    assert(request->message != NULL);
     for (int32_t i = 0; i < calls->count; i++) {
         struct offset_fetch_request *one = request_take(request, 1, sizeof *one);
         *one = *message;
@@ -163,6 +168,7 @@ void describe_groups_handle(struct request *request)
 {
     const struct describe_groups_request *message = request->message;
     struct calls *calls = calls_begin(request, message->groups_count, merge_described);
+    assert(request->message != NULL);
     for (int32_t i = 0; i < calls->count; i++) {
         struct describe_groups_request *one = request_take(request, 1, sizeof *one);
         *one = *message;
@@ -190,6 +196,7 @@ void delete_groups_handle(struct request *request)
 {
     const struct delete_groups_request *message = request->message;
     struct calls *calls = calls_begin(request, message->groups_names_count, merge_deleted);
+    assert(request->message != NULL);
     for (int32_t i = 0; i < calls->count; i++) {
         struct delete_groups_request *one = request_take(request, 1, sizeof *one);
         *one = *message;
@@ -229,6 +236,7 @@ void list_groups_handle(struct request *request)
     struct topic_image *topic = group_call_topic(request);
     int32_t count = topic == NULL ? 0 : topic->partition_count;
     struct calls *calls = calls_begin(request, count, merge_listed);
+    assert(request->message != NULL);
     for (int32_t i = 0; i < count; i++) {
         calls->parts[i].message = request->message;
         calls_add(request, &calls->parts[i], i);

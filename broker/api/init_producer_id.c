@@ -46,6 +46,8 @@ static void ask(struct shard *shard, struct producer_ids *ids);
 static void block_came(struct metadata_command *command, int16_t error)
 {
     struct producer_ids *ids = container_of(command, struct producer_ids, command);
+    assert(ids->asking);
+    assert(ids->next == ids->end);
     ids->asking = false;
     if (error == KAFKA_NONE) {
         ids->next = ids->block_start;
@@ -89,6 +91,7 @@ static void id_came(struct producer_id_wait *wait, int16_t error, int64_t id)
 void init_producer_id_handle(struct request *request)
 {
     const struct init_producer_id_request *message = request->message;
+    assert(request->message != NULL);
     if (message->transactional_id.data != NULL) {
         struct init_producer_id_response response = init_producer_id_response_default;
         response.error_code = KAFKA_INVALID_REQUEST; /* transactions are not offered */

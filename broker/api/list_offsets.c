@@ -1,5 +1,7 @@
 /* ListOffsets: the first, the next, or the first offset at or after a time (KIP-79), each partition
  * on its group's shard. */
+#include <assert.h>
+
 #include "broker/api/fan_out.h"
 #include "broker/api/handlers.h"
 #include "broker/controller/topic_image.h"
@@ -155,6 +157,7 @@ void list_offsets_handle(struct request *request)
     const struct list_offsets_request *message = request->message;
     struct list_state *state = request_take(request, 1, sizeof *state);
     size_t topic_count = message->topics_count > 0 ? (size_t)message->topics_count : 0;
+    assert(request->message != NULL);
     state->count = count_parts(message);
     state->parts = request_take(request, (size_t)state->count, sizeof *state->parts);
     state->response = list_offsets_response_default;

@@ -186,6 +186,7 @@ void metadata_handle(struct request *request)
 {
     const struct metadata_request *message = request->message;
     struct metadata_state *state = request_take(request, 1, sizeof *state);
+    assert(request->message != NULL);
     request->state = state;
     auto_create_begin(&state->create, request);
     if (!asks_for_all(request) && may_create(request)) {

@@ -1,4 +1,6 @@
 /* OffsetForLeaderEpoch: where an epoch ends, for consumers that look for truncation (KIP-320). */
+#include <assert.h>
+
 #include "broker/api/fan_out.h"
 #include "broker/api/handlers.h"
 #include "broker/controller/topic_image.h"
@@ -68,6 +70,7 @@ void offset_for_leader_epoch_handle(struct request *request)
     const struct offset_for_leader_epoch_request *message = request->message;
     struct epoch_state *state = request_take(request, 1, sizeof *state);
     size_t topic_count = message->topics_count > 0 ? (size_t)message->topics_count : 0;
+    assert(request->message != NULL);
     for (size_t t = 0; t < topic_count; t++) {
         state->count += message->topics[t].partitions_count;
     }

@@ -106,6 +106,7 @@ static struct topic_image *find_topic(const struct request *request,
 static void append_done(struct append *append)
 {
     struct produce_part *part = container_of(append, struct produce_part, append);
+    assert(append->error != KAFKA_NONE || append->base_offset >= 0);
     struct shard *shard = append->partition->group->shard;
     part->part.error = append->error;
     if (append->error == KAFKA_NONE) {
@@ -129,6 +130,7 @@ static void produce_run(struct shard *shard, struct part *base)
                          (part->append.payload.data - part->append.payload.block->bytes);
         batch_set_append_time(bytes + GROUP_PAYLOAD_PREFIX, &part->header, clock_wall_ms());
     }
+    assert(part->append.payload.length > GROUP_PAYLOAD_PREFIX + BATCH_HEADER_BYTES);
     partition_append(partition, &part->append);
 }
 
@@ -248,6 +250,7 @@ void produce_handle(struct request *request)
 {
     const struct produce_request *message = request->message;
     struct produce_state *state = request_take(request, 1, sizeof *state);
+    assert(request->message != NULL);
     request->state = state;
     request->release = produce_release;
     for (int32_t t = 0; t < message->topic_data_count; t++) {

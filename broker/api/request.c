@@ -24,6 +24,7 @@ enum {
 
 struct request *request_new(struct connection *connection, struct block *frame, size_t length)
 {
+    assert(connection != NULL && !connection->closed);
     assert(length <= frame->capacity);
     struct request *request = memory_new_zero(1, sizeof *request);
     request->connection = connection;
@@ -217,6 +218,7 @@ void request_finish_silently(struct request *request, struct shard *here, bool c
 void request_send(struct request *request, struct shard *to,
                   void (*run)(struct shard *shard, struct mail *mail))
 {
+    assert(to != NULL && run != NULL);
     request->mail.run = run;
     shard_post(to, &request->mail);
 }
@@ -234,11 +236,13 @@ void request_write_answer(struct request *request, struct evbuffer *out)
     if (request->silent) {
         return;
     }
+    assert(request->answer.length > 4);
     struct buffer *answer = &request->answer;
     size_t from = 0;
     bool copied = answer->length < COPY_BELOW_BYTES || request->gap_count > 0;
     for (size_t i = 0; i < request->gap_count; i++) {
         size_t to = request->gaps[i].position;
+        assert(to >= from && to <= answer->length);
         evbuffer_add(out, answer->data + from, to - from);
         request->fill_gap(request, i, out);
         from = to;

@@ -36,6 +36,7 @@ static void run(struct metadata_command *command, struct image *image,
 static void ended(struct metadata_command *command, int16_t error)
 {
     struct topic_command *topics = container_of(command, struct topic_command, command);
+    assert(command->from == topics->request->home);
     if (error != KAFKA_NONE) {
         topics->refuse(topics->response, error);
         request_encode(topics->request, topics->response);
@@ -45,6 +46,8 @@ static void ended(struct metadata_command *command, int16_t error)
 
 static void start(struct request *request, struct topic_command *topics, size_t response_size)
 {
+    assert(request->message != NULL);
+    assert(topics->make != NULL && topics->refuse != NULL);
     topics->request = request;
     topics->response = request_take(request, 1, response_size);
     topics->command.run = run;

@@ -29,6 +29,7 @@ static void keep(struct journal_boot *part, const struct journal_record *record)
         part->capacity = part->capacity == 0 ? 8 : part->capacity * 2;
         part->records = memory_resize(part->records, part->capacity, sizeof *part->records);
     }
+    assert(part->count < part->capacity);
     part->records[part->count++] = *record;
     if (record->payload.block != NULL) {
         block_ref(record->payload.block);
@@ -41,6 +42,7 @@ static void apply_mark(struct journal_boot *part, uint64_t mark)
     if (mark <= part->mark) {
         return;
     }
+    assert(mark > part->mark);
     part->mark = mark;
     size_t kept = 0;
     for (size_t i = 0; i < part->count; i++) {
@@ -127,6 +129,7 @@ struct journal_boot *boot_find(const struct boot *boot, uint64_t group)
 
 enum status boot_restore(const struct journal_boot *part, struct raft *raft)
 {
+    assert(!part->damaged);
     raft_restore_vote(raft, part->vote_term, part->voted_for);
     for (size_t i = 0; i < part->count; i++) {
         const struct journal_record *record = &part->records[i];

@@ -35,6 +35,7 @@ static void run_ended(struct checkpoint_run *run)
         group_fail(group, run->status);
     }
     bool again = group->checkpoint_again && run->status == STATUS_OK;
+    assert(group->checkpointing);
     group->checkpointing = false;
     group->checkpoint_again = false;
     replicas->checkpoints_pending--;
@@ -112,6 +113,7 @@ void group_checkpoint(struct group *group)
     }
     struct checkpoint_run *run = memory_new_zero(1, sizeof *run);
     run->group = group;
+    assert(group->applied_index >= group->marked_index);
     run->groups_path = log_dir_groups_path(group->shard->broker->log_dir);
     run->checkpoint.group = group->id;
     run->checkpoint.index = group->applied_index;

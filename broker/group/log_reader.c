@@ -77,6 +77,7 @@ enum status log_reader_step(struct log_reader *reader, size_t bytes)
     if (reader->offset >= partition_log_end(reader->log)) {
         return STATUS_NOT_FOUND;
     }
+    assert(bytes > 0);
     struct log_read read;
     int64_t before = reader->offset;
     enum status status = partition_log_read(reader->log, reader->offset, bytes, true, &read);

@@ -124,6 +124,7 @@ static void host_append(void *context, const struct coordinator_batch *batch)
 {
     struct offsets_partition *owner = context;
     struct coordinator_append *append = memory_new_zero(1, sizeof *append);
+    assert(owner->state == COORDINATOR_READY);
     append->owner = owner;
     append->batch_id = batch->id;
     append->append.payload = build_payload(batch);
@@ -222,6 +223,7 @@ static void begin(struct offsets_partition *owner)
     };
     struct coordinator_config config = read_config(owner->shard->broker->config);
     owner->coordinator = coordinator_new(&config, &host);
+    assert(owner->state == COORDINATOR_IDLE);
     owner->state = COORDINATOR_LOADING;
     log_reader_start(&owner->reader, owner->partition->log, replay, owner);
     owner->load.run = load_step;

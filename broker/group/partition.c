@@ -108,6 +108,7 @@ static void append_ended(struct proposal *proposal, enum status status)
 
 static void refuse_append(struct append *append, int16_t error)
 {
+    assert(error != KAFKA_NONE);
     append->error = error;
     append->base_offset = -1;
     append->done(append);
@@ -117,6 +118,7 @@ static void refuse_append(struct append *append, int16_t error)
 static void answer_duplicate(struct append *append, const struct producer_answer *answer)
 {
     struct group *group = append->partition->group;
+    assert(answer->base_offset >= 0);
     append->base_offset = answer->base_offset;
     append->append_time_ms = answer->timestamp_ms;
     if (answer->verdict == PRODUCER_DUPLICATE || list_is_empty(&group->proposals)) {
@@ -169,6 +171,8 @@ static struct producer_batch producer_batch_of(const struct batch_header *header
 
 void partition_append(struct partition *partition, struct append *append)
 {
+    assert(append->done != NULL);
+    assert(append->payload.length > GROUP_PAYLOAD_PREFIX);
     int16_t error = partition_error(partition);
     append->partition = partition;
     append->append_time_ms = -1;
@@ -191,6 +195,7 @@ void partition_append(struct partition *partition, struct append *append)
     store_be32(payload, (uint32_t)partition->number | (uint32_t)PAYLOAD_BATCH << 24);
     batch_set_offset_and_epoch(payload + GROUP_PAYLOAD_PREFIX, partition->next_offset,
                                partition_epoch(partition));
+    assert(partition->next_offset >= partition_log_end(partition->log));
     append->base_offset = partition->next_offset;
     append->proposal.done = append_ended;
     enum raft_result result = group_propose(partition->group, append->payload, &append->proposal);

@@ -36,6 +36,7 @@ static void resolve_settings(struct group *group)
 
 void topic_log_adopt(struct group *group, struct topic_image *topic)
 {
+    assert(group->topic == NULL || topic != NULL);
     struct topic_image *before = group->topic;
     group->topic = topic == NULL ? NULL : topic_image_ref(topic);
     topic_image_unref(before);

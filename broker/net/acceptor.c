@@ -120,6 +120,7 @@ void acceptor_connection_gone(struct broker *broker, const char *address)
     pthread_mutex_lock(&reg->lock);
     struct address_count *entry = find_address(reg, host);
     assert(entry != NULL && entry->count > 0);
+    assert(reg->count > 0);
     reg->count--;
     if (--entry->count == 0) {
         HASH_DEL(reg->by_address, entry);
@@ -300,6 +301,7 @@ static enum status bind_listener(struct acceptor *acceptor, struct listener *lis
 enum status acceptor_open(struct broker *broker, struct listener *listener, struct acceptor **out)
 {
     struct acceptor *acceptor = memory_new_zero(1, sizeof *acceptor);
+    assert(listener->protocol == SECURITY_PLAINTEXT);
     acceptor->broker = broker;
     acceptor->listener = listener;
     enum status status = bind_listener(acceptor, listener);

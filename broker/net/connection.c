@@ -127,6 +127,7 @@ void connection_close(struct connection *connection, const char *reason)
     if (list_contains(&connection->paused)) {
         list_remove(&connection->paused);
     }
+    assert(connection->shard->connections->count > 0);
     connection->shard->connections->count--;
     if (connection->request_count == 0) {
         /* The caller may be in the middle of this connection: free it at the end of the turn. */
@@ -151,6 +152,7 @@ static void write_out(struct connection *connection)
         }
         break;
     }
+    assert(!connection->closed);
     connection->active_ms = clock_monotonic_ms();
     if (evbuffer_get_length(connection->out) == 0 && connection->closing_after_answers &&
         connection->request_count == 0) {
@@ -186,6 +188,7 @@ void connection_answered(struct connection *connection)
             break;
         }
         list_remove(link);
+        assert(connection->request_count > 0);
         connection->request_count--;
         if (!connection->closed) {
             request_write_answer(request, connection->out);
@@ -214,6 +217,7 @@ static void frame_complete(struct connection *connection)
 static bool frame_begin(struct connection *connection)
 {
     struct frame_reader *frame = &connection->frame;
+    assert(frame->block == NULL && frame->head_have == sizeof frame->head);
     uint32_t length = load_be32(frame->head);
     if (length > limits_of(connection)->max_frame_bytes || length < 8) {
         char reason[160];
@@ -237,6 +241,7 @@ static void frame_grow(struct connection *connection)
     if (frame->have < frame->block->capacity || frame->have == frame->length) {
         return;
     }
+    assert(frame->have <= frame->length);
     size_t doubled = frame->block->capacity * 2;
     size_t capacity = doubled < frame->length ? doubled : frame->length;
     count_queued(connection, capacity - frame->block->capacity);

@@ -238,6 +238,7 @@ static void begin_stop(struct shard *shard, struct mail *mail)
 static void stop_shards(struct broker *broker)
 {
     struct mail stops[SHARDS_MAX];
+    assert(broker->shard_count <= SHARDS_MAX);
     atomic_store(&broker->stop_deadline_ms, clock_monotonic_ms() + STOP_DEADLINE_MS);
     atomic_store(&broker->stopping, true);
     for (int i = 0; i < broker->shard_count; i++) {

@@ -75,6 +75,7 @@ static void update_home(struct shard *shard, struct mail *mail)
 {
     struct metadata_update *update = container_of(mail, struct metadata_update, home);
     struct metadata_log *log = update->log;
+    assert(shard->number == 0);
     (void)shard;
     image_changes_free(&update->changes);
     free(update);
@@ -238,6 +239,7 @@ static void run_command(struct metadata_log *log)
         finish_command(log, KAFKA_NONE);
         return;
     }
+    assert(log->ready);
     log->append = (struct append){.payload = build_payload(&records), .done = appended};
     record_list_free(&records);
     partition_append(log->group->partitions[0], &log->append);
@@ -268,6 +270,7 @@ static void command_arrived(struct shard *shard, struct mail *mail)
 
 void metadata_submit(struct shard *from, struct metadata_command *command)
 {
+    assert(command->run != NULL && command->done != NULL);
     command->from = from;
     command->mail.run = command_arrived;
     shard_post(&from->broker->shards[0], &command->mail);

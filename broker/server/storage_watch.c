@@ -44,6 +44,7 @@ static const char *advice(enum status status)
 static void tell_all(void *context, enum status status)
 {
     struct broker *broker = context;
+    assert(status != STATUS_OK);
     int none = STATUS_OK;
     if (!atomic_compare_exchange_strong(&broker->storage_failure, &none, (int)status)) {
         return;
