@@ -1,19 +1,41 @@
-"""A layer made of scripts: each executable file named on the command line is one job.
+"""A layer made of scripts that report their own rows (tests/lib/cases.py).
+
+Each executable file named on the command line runs once. One that fails without having reported a
+failure, or that reports nothing at all, becomes a FAIL row of its own.
 
 usage: scripts_layer.py LAYER FILE..
 """
 import os
 import sys
 
-from jobs import Job, run_jobs
+from jobs import Job, execute, log_path
+from results import add_row
+
+LIMIT_S = 900
+
+
+def rows(layer):
+    """(how many rows the layer has, how many of them are failures)"""
+    with open(os.environ["OTTLA_RESULTS_TSV"], errors="replace") as lines:
+        mine = [line.split("\t") for line in lines if line.startswith(layer + "\t")]
+    return len(mine), sum(row[2] == "FAIL" for row in mine)
+
+
+def run(layer, path):
+    test, before = os.path.basename(path), rows(layer)
+    status, last = execute(Job(test, [sys.executable, path], LIMIT_S), log_path(layer, test))
+    after = rows(layer)
+    if status != 0 and after[1] == before[1]:
+        why = "over %d s" % LIMIT_S if status is None else "status %d" % status
+        add_row(layer, test, "FAIL", 0, "%s: %s (%s)" % (why, last, log_path(layer, test)))
+    elif after[0] == before[0]:
+        add_row(layer, test, "FAIL", 0, "it reported no test")
 
 
 def main(layer, paths):
-    lib = os.path.dirname(os.path.abspath(__file__))
-    jobs = [Job(os.path.basename(path), [sys.executable, path], timeout_s=600,
-                env={"PYTHONPATH": lib})
-            for path in paths if os.access(path, os.X_OK)]
-    run_jobs(layer, jobs, parallel=1)
+    for path in paths:
+        if os.access(path, os.X_OK):
+            run(layer, path)
 
 
 if __name__ == "__main__":

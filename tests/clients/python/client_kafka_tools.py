@@ -14,14 +14,14 @@ GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
 def tool(name, *args, data=None, fails=False, limit_s=50):
-    """What the tool prints; `fails` is true when it has to end with an error."""
+    """What the tool prints; `fails` is true when it has to end with an error, None for either."""
     done = subprocess.run(kafka_peer.tool_command(name, "--bootstrap-server", BOOTSTRAP, *args),
                           input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=limit_s)
     said = done.stdout + done.stderr
-    assert (done.returncode != 0) == fails, "%s %s: status %d\n%s" % (
+    assert fails in (None, done.returncode != 0), "%s %s: status %d\n%s" % (
         name, " ".join(args), done.returncode, said[-1500:])
-    return said if fails else done.stdout
+    return said if fails in (None, True) else done.stdout
 
 
 def produce(topic, lines, *args):
@@ -122,6 +122,14 @@ def scenario_all_groups(topic):
     found = sorted(tuple(r[:2] + r[2:6]) for r in rows if len(r) > 5 and r[1] == topic)
     assert found == [(g, topic, p, *("13 20 7" if p == "0" else "0 0 0").split())
                      for g in ("a", "b") for p in ("0", "1", "2")], rows
+
+
+def scenario_new_groups_refused(tag):
+    """group.protocol=consumer on a broker without it: a clear error, at once (G12)."""
+    produce(tag, ["v"])
+    out = tool(CONSUMER, "--topic", tag, "--group", tag, "--command-property",
+               "group.protocol=consumer", "--timeout-ms", "20000", fails=None)
+    assert "UnsupportedVersionException" in out, out
 
 
 def scenario_perf(tag):
