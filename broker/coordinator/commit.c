@@ -333,6 +333,17 @@ static void handle(struct committing *committing)
     }
 }
 
+/* When a commit with a retention of its own (versions 2-4) expires; -1: as the broker says. */
+static int64_t expiry_of(const struct coordinator *coordinator, int64_t retention_ms)
+{
+    int64_t expiry_ms;
+    if (retention_ms == -1) {
+        return -1;
+    }
+    return __builtin_add_overflow(coordinator->now_ms, retention_ms, &expiry_ms) ? INT64_MAX
+                                                                                 : expiry_ms;
+}
+
 void coordinator_handle_commit(const struct request_context *request, const void *message)
 {
     const struct offset_commit_request *in = message;
@@ -342,8 +353,7 @@ void coordinator_handle_commit(const struct request_context *request, const void
         .generation = in->generation_id_or_member_epoch,
         .member_id = in->member_id,
         .instance_id = in->group_instance_id,
-        .expire_timestamp_ms =
-            in->retention_time_ms == -1 ? -1 : request->coordinator->now_ms + in->retention_time_ms,
+        .expire_timestamp_ms = expiry_of(request->coordinator, in->retention_time_ms),
         .topics = in->topics,
         .topic_count = (size_t)in->topics_count,
         .producer_id = -1,

@@ -30,7 +30,9 @@ static bool is_expired(const struct coordinator *coordinator, const struct consu
     }
     int64_t since_ms =
         base == AGE_SINCE_EMPTY ? group->state_timestamp_ms : offset->commit_timestamp_ms;
-    return coordinator->now_ms - since_ms >= coordinator->config.offsets_retention_ms;
+    int64_t age_ms; /* overflows for a time that only a broken record has */
+    return __builtin_sub_overflow(coordinator->now_ms, since_ms, &age_ms) ||
+           age_ms >= coordinator->config.offsets_retention_ms;
 }
 
 /* Adds tombstones for the topic's old offsets; whether none is left. */
