@@ -10,6 +10,9 @@
 #include "broker/server/broker.h"
 #include "storage/log_dir.h"
 
+/* Small, so that what a snapshot replaces leaves the disk. */
+enum { METADATA_SEGMENT_BYTES = 1024 * 1024 };
+
 static void resolve_settings(struct group *group)
 {
     struct log_settings *logs = &group->log_settings;
@@ -18,6 +21,7 @@ static void resolve_settings(struct group *group)
     logs->producer_expire_ms = config_int(config, CONFIG_PRODUCER_ID_EXPIRATION_MS);
     if (group->topic == NULL) {
         logs->delete_old = false; /* metadata is kept; snapshots say what may go */
+        logs->segment_bytes = METADATA_SEGMENT_BYTES;
         return;
     }
     const struct topic_settings *settings = topic_image_settings(group->topic);

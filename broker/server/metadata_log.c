@@ -17,7 +17,14 @@
 #include "messages/errors.h"
 #include "protocol/records.h"
 
-enum { READ_STEP_BYTES = 1024 * 1024 };
+enum {
+    READ_STEP_BYTES = 1024 * 1024,
+    SNAPSHOT_LEAST_BYTES = 1024 * 1024, /* a log below this is read fast enough */
+    SNAPSHOT_FACTOR = 4,                /* the log may grow to this many times the last snapshot */
+};
+
+/* Records of a snapshot have this key; all others have none. */
+#define SNAPSHOT_KEY VIEW_LITERAL("snapshot")
 
 /* Changes on their way through the shards. */
 struct metadata_update {
@@ -41,6 +48,12 @@ struct metadata_log {
     struct image_changes changes;        /* of the batch being applied */
     struct log_reader reader;
     struct mail start;
+    struct metadata_command snapshot;    /* the log's own command */
+    struct proposal log_start;           /* follows a snapshot */
+    int64_t first_offset;                /* where the image began to be read */
+    int64_t snapshot_offset;             /* of the last snapshot's batch */
+    uint64_t snapshot_bytes;             /* of the last snapshot; 0: none yet */
+    bool snapshotting;
     bool ready;                          /* the image is complete */
     bool announced;                      /* the broker is ready */
 };
@@ -138,7 +151,10 @@ static void apply_record(void *context, const struct batch_header *header,
                          const struct record *record)
 {
     struct metadata_log *log = context;
-    (void)header;
+    bool is_snapshot = record->key.data != NULL;
+    if (is_snapshot && header->base_offset != log->first_offset) {
+        return; /* the image has all of it already */
+    }
     enum status status = image_apply(log->image, record->value, &log->changes);
     if (status != STATUS_OK && log->group->storage == STATUS_OK) {
         log_error("metadata", "the record at offset %lld of __cluster_metadata cannot be applied: "
@@ -168,6 +184,7 @@ static void metadata_applied(struct group *group, struct partition *partition, s
 static void read_log(struct metadata_log *log)
 {
     log_reader_start(&log->reader, log->group->partitions[0]->log, apply_record, log);
+    log->first_offset = log->reader.offset;
     enum status status;
     while ((status = log_reader_step(&log->reader, READ_STEP_BYTES)) == STATUS_OK) {
     }
@@ -207,6 +224,9 @@ static void appended(struct append *append)
 {
     struct metadata_log *log = container_of(append, struct metadata_log, append);
     block_unref(append->payload.block);
+    if (log->current == &log->snapshot) {
+        log->snapshot_offset = append->base_offset;
+    }
     if (append->error != KAFKA_NONE) {
         end_command(log, append->error);
     } else {
@@ -214,14 +234,14 @@ static void appended(struct append *append)
     }
 }
 
-static struct slice build_payload(const struct record_list *records)
+static struct slice build_payload(const struct record_list *records, struct view key)
 {
     struct batch_builder builder;
     struct buffer bytes = {0};
     int64_t now_ms = clock_wall_ms();
     batch_builder_start(&builder);
     for (size_t i = 0; i < records->count; i++) {
-        batch_builder_add(&builder, now_ms, VIEW_NULL, record_list_get(records, i), NULL, 0);
+        batch_builder_add(&builder, now_ms, key, record_list_get(records, i), NULL, 0);
     }
     buffer_extend(&bytes, GROUP_PAYLOAD_PREFIX);
     batch_builder_finish(&builder, 0, &bytes);
@@ -240,14 +260,66 @@ static void run_command(struct metadata_log *log)
         return;
     }
     assert(log->ready);
-    log->append = (struct append){.payload = build_payload(&records), .done = appended};
+    bool is_snapshot = log->current == &log->snapshot;
+    struct slice payload = build_payload(&records, is_snapshot ? SNAPSHOT_KEY : VIEW_NULL);
+    log->append = (struct append){.payload = payload, .done = appended};
+    log->snapshot_bytes = is_snapshot ? payload.length : log->snapshot_bytes;
     record_list_free(&records);
     partition_append(log->group->partitions[0], &log->append);
+}
+
+static void run_snapshot(struct metadata_command *command, struct image *image,
+                         struct record_list *records)
+{
+    (void)command;
+    image_snapshot(image, records);
+}
+
+static void log_start_raised(struct proposal *proposal, enum status status)
+{
+    struct metadata_log *log = container_of(proposal, struct metadata_log, log_start);
+    log->snapshotting = false;
+    if (status == STATUS_OK) {
+        log_info("metadata", "snapshot written: __cluster_metadata begins at offset %lld",
+                 (long long)partition_log_start(log->group->partitions[0]->log));
+    }
+}
+
+/* The snapshot is in the log: what is before it may go. */
+static void snapshot_ended(struct metadata_command *command, int16_t error)
+{
+    struct metadata_log *log = container_of(command, struct metadata_log, snapshot);
+    log->log_start.done = log_start_raised;
+    if (error == KAFKA_NONE && log->group != NULL) {
+        error = partition_delete_records(log->group->partitions[0], log->snapshot_offset,
+                                         &log->log_start);
+    }
+    log->snapshotting = error == KAFKA_NONE;
+}
+
+/* A log that has grown well beyond its image gets a snapshot. */
+static void consider_snapshot(struct metadata_log *log)
+{
+    if (log->snapshotting || log->group == NULL || log->group->storage != STATUS_OK) {
+        return;
+    }
+    struct partition_log *records = log->group->partitions[0]->log;
+    uint64_t bytes = partition_log_bytes_from(records, partition_log_start(records));
+    if (bytes < SNAPSHOT_LEAST_BYTES || bytes < SNAPSHOT_FACTOR * log->snapshot_bytes) {
+        return;
+    }
+    log->snapshotting = true;
+    log->snapshot = (struct metadata_command){.run = run_snapshot, .done = snapshot_ended};
+    log->snapshot.from = &log->broker->shards[0];
+    list_push_back(&log->commands, &log->snapshot.link);
 }
 
 static void run_next(struct metadata_log *log)
 {
     struct list_link *link;
+    if (log->announced) {
+        consider_snapshot(log);
+    }
     while (log->current == NULL && log->announced &&
            (link = list_pop_front(&log->commands)) != NULL) {
         log->current = container_of(link, struct metadata_command, link);
