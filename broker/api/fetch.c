@@ -185,6 +185,12 @@ static void deadline_passed(evutil_socket_t fd, short what, void *argument)
     }
 }
 
+/* The client is gone. */
+static void cancelled(struct request *request)
+{
+    deadline_passed(-1, 0, request->state);
+}
+
 static void add_parts(struct fetch *fetch)
 {
     for (int32_t i = 0; i < fetch->part_count; i++) {
@@ -399,6 +405,7 @@ void fetch_handle(struct request *request)
     fetch->wake.run = wake_deferred;
     request->state = fetch;
     request->release = fetch_release;
+    request->cancel = cancelled;
     int16_t error = begin_session(fetch);
     if (error != KAFKA_NONE) {
         fetch_answer_error(request, error);

@@ -38,6 +38,7 @@ struct request {
     void *message;                /* the decoded request, of the api's request type */
     void *state;                  /* a handler's own, in the arena */
     void (*release)(struct request *request); /* lets go of what `state` holds; may be null */
+    void (*cancel)(struct request *request);  /* the client is gone: stop waiting; may be null */
     bool answered;
     bool silent;                  /* no answer is written (Produce with acks 0) */
     bool close_after;             /* the connection ends after this answer */

@@ -363,6 +363,7 @@ static void create_raft(struct group *group, const struct checkpoint *checkpoint
     struct raft_config config = {
         .id = self.id,
         .seed = group->id * 1000003u + (uint64_t)self.id,
+        .limits = &group->shard->replicas->raft_limits,
         .voted_for = RAFT_NO_NODE,
         .members = &self,
         .member_count = 1,

@@ -248,6 +248,7 @@ static void group_led(struct group *group, bool leads)
 {
     struct offsets_group *state = group->machine_state;
     if (leads) {
+        free(state->partitions);
         state->count = group->partition_count;
         state->partitions = memory_new_zero((size_t)state->count, sizeof *state->partitions);
     }

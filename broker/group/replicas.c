@@ -37,6 +37,15 @@ static void wake_for_jobs(void *context)
     shard_post(context, &drain->mail);
 }
 
+/* What is uncommitted is bounded by the requests that wait for it (queued.max.request.bytes); a
+ * bound here would only turn waiting into errors. */
+static struct raft_limits group_limits(void)
+{
+    struct raft_limits limits = raft_limits_default;
+    limits.uncommitted_bytes = UINT32_MAX;
+    return limits;
+}
+
 void replicas_open(struct replicas *replicas, struct shard *shard, struct log_writer *writer,
                    struct journal *journal)
 {
@@ -44,6 +53,7 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     *replicas = (struct replicas){.shard = shard, .writer = writer, .journal = journal};
     topic_index_init(&replicas->topics_by_name, TOPIC_INDEX_NAME);
     topic_index_init(&replicas->topics_by_id, TOPIC_INDEX_ID);
+    replicas->raft_limits = group_limits();
     list_init(&replicas->dirty);
     list_init(&replicas->offsets_groups);
     for (int i = 0; i < REPLICAS_STEP_DEPTH; i++) {

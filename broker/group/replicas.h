@@ -35,6 +35,7 @@ struct replicas {
     struct journal *journal;          /* the process's; not owned */
     struct list offsets_groups;       /* broker/group/offsets_group.h */
     struct list dirty;                /* groups with something to checkpoint, oldest first */
+    struct raft_limits raft_limits;   /* of all groups */
     struct raft_actions actions[REPLICAS_STEP_DEPTH];
     int depth;
     uint64_t checkpoint_interval_ms;

@@ -108,6 +108,24 @@ static void drop_frame(struct connection *connection)
     *frame = (struct frame_reader){0};
 }
 
+/* Whoever waits for this client stops waiting. A cancelled request may be answered at once, and
+ * with it others leave the list: each time the search begins anew. */
+static void cancel_requests(struct connection *connection)
+{
+    struct list_link *link = list_first(&connection->requests);
+    while (link != NULL) {
+        struct request *request = container_of(link, struct request, link);
+        void (*cancel)(struct request *request) = request->cancel;
+        request->cancel = NULL;
+        if (cancel != NULL && !request->answered) {
+            cancel(request);
+            link = list_first(&connection->requests);
+        } else {
+            link = list_next(&connection->requests, link);
+        }
+    }
+}
+
 void connection_close(struct connection *connection, const char *reason)
 {
     if (connection->closed) {
@@ -129,6 +147,7 @@ void connection_close(struct connection *connection, const char *reason)
     }
     assert(connection->shard->connections->count > 0);
     connection->shard->connections->count--;
+    cancel_requests(connection);
     if (connection->request_count == 0) {
         /* The caller may be in the middle of this connection: free it at the end of the turn. */
         shard_defer(connection->shard, &connection->flush);
@@ -138,11 +157,13 @@ void connection_close(struct connection *connection, const char *reason)
 static void write_out(struct connection *connection)
 {
     while (evbuffer_get_length(connection->out) > 0) {
+        errno = 0;
         int sent = evbuffer_write(connection->out, connection->fd);
         if (sent > 0) {
             continue;
         }
-        if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+        /* A sendfile that would block is reported as 0, with errno as the kernel set it. */
+        if (errno == EAGAIN || errno == EINTR) {
             event_add(connection->write_event, NULL);
         } else {
             connection_close(connection, sent < 0 && errno != EPIPE && errno != ECONNRESET
