@@ -113,7 +113,7 @@ void raft_campaign(struct raft *raft, bool ask_first)
     raft->role = ask_first ? RAFT_PRE_CANDIDATE : RAFT_CANDIDATE;
     raft_wake(raft);
     raft_free_peers(raft);
-    raft_rebuild_peers(raft);
+    raft_rebuild_peers(raft, raft_window_last(&raft->window) + 1);
     raft_reset_timer(raft);
     if (ask_first) {
         raft_emit_role(raft);

@@ -99,9 +99,7 @@ void raft_peer_lost(struct raft *raft, int32_t node)
     struct raft_peer *peer = raft_find_peer(raft, node);
     if (raft->role == RAFT_LEADER && peer != NULL) {
         if (peer->state == RAFT_PEER_REPLICATE) {
-            peer->state = RAFT_PEER_PROBE;
-            peer->next = peer->match + 1;
-            peer->probing = true; /* until its next answer */
+            raft_begin_probe(raft, peer, peer->match, true); /* until its next answer */
         }
         raft_wake(raft);
     } else if (raft->leader == node) {

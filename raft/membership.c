@@ -19,7 +19,9 @@ static void tell_members(struct raft *raft)
         raft_emit(raft, RAFT_ACTION_MEMBERS)->index = raft->active.index;
     }
     if (raft->role != RAFT_FOLLOWER) {
-        raft_rebuild_peers(raft);
+        /* Newcomers are sent the entry that takes them in. */
+        assert(raft->active.index == raft_window_last(&raft->window));
+        raft_rebuild_peers(raft, raft->active.index);
     }
 }
 

@@ -83,8 +83,9 @@ struct raft_peer *raft_find_peer(const struct raft *raft, int32_t id)
     return NULL;
 }
 
-void raft_rebuild_peers(struct raft *raft)
+void raft_rebuild_peers(struct raft *raft, uint64_t next)
 {
+    assert(next > 0);
     struct raft_peer *peers = NULL;
     uint32_t count = 0;
     for (uint32_t i = 0; i < raft->active.count; i++) {
@@ -100,10 +101,9 @@ void raft_rebuild_peers(struct raft *raft)
             continue;
         }
         const struct raft_peer *known = raft_find_peer(raft, member->id);
-        peers[at] = known != NULL ? *known
-                                  : (struct raft_peer){.id = member->id,
-                                                       .active = true,
-                                                       .next = raft_window_last(&raft->window) + 1};
+        peers[at] = known != NULL
+                        ? *known
+                        : (struct raft_peer){.id = member->id, .active = true, .next = next};
         peers[at].flags = member->flags;
         at++;
     }

@@ -171,12 +171,13 @@ static bool follow(struct raft *raft, int32_t leader)
     return true;
 }
 
-/* A leader of an older term hears of ours, so that it steps down. */
+/* A leader of an older term hears of ours, so that it steps down. Index 0 says that this refuses no
+ * append: the receiver may lead our term by the time it arrives. */
 static void answer_old_term(struct raft *raft, const struct raft_message *message)
 {
     raft_reason(raft, "an old term");
     if (message->kind == RAFT_APPEND || message->kind == RAFT_HEARTBEAT) {
-        raft_emit_message(raft, RAFT_APPEND_REPLY, message->from)->index = message->index;
+        raft_emit_message(raft, RAFT_APPEND_REPLY, message->from);
     }
 }
 
@@ -319,7 +320,6 @@ static void withdraw(struct raft *raft)
 static void rejoin(struct raft *raft)
 {
     raft->withdrawn = false;
-    raft_reset_timer(raft);
     if (raft_is_sole_voter(raft) && raft->role == RAFT_FOLLOWER) {
         raft_campaign(raft, false);
     }

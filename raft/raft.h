@@ -81,7 +81,8 @@ enum raft_message_kind {
     RAFT_VOTE_REPLY,      /* accepted */
     RAFT_APPEND,          /* index, log_term = entry before the first; commit; entries or none */
     RAFT_APPEND_REPLY,    /* accepted: index = durable and equal up to here. Not accepted: index =
-                           * the refused one, hint_index, log_term = nearest entry that may match */
+                           * the refused one, hint_index, log_term = nearest entry that may match;
+                           * index 0 only tells the term */
     RAFT_HEARTBEAT,       /* commit, round; sleep: index, log_term = the last entry, go to rest */
     RAFT_HEARTBEAT_REPLY, /* index = equal up to here, hint_index = and durable up to here, round,
                            * sleep = at rest */

@@ -84,10 +84,20 @@ void raft_send_append(struct raft *raft, struct raft_peer *peer, bool even_if_em
         even_if_empty = false;
         if (peer->state == RAFT_PEER_PROBE) {
             peer->probing = true;
-            return;
+            peer->probe = peer->next - 1;
         }
         peer->next = end + 1;
     }
+}
+
+void raft_begin_probe(struct raft *raft, struct raft_peer *peer, uint64_t index, bool wait)
+{
+    assert(index >= peer->match);
+    peer->state = RAFT_PEER_PROBE;
+    peer->probing = wait;
+    peer->probe = index;
+    peer->next = index + 1;
+    peer->round_sent = raft->round;
 }
 
 void raft_send_to_all(struct raft *raft)
@@ -192,7 +202,7 @@ void raft_begin_leading(struct raft *raft)
     raft->round = 0;
     assert(raft->read_count == 0 && raft->transfer_to == RAFT_NO_NODE);
     raft_free_peers(raft);
-    raft_rebuild_peers(raft);
+    raft_rebuild_peers(raft, raft_window_last(&raft->window) + 1);
     raft_wake(raft);
     raft_emit_role(raft);
     uint64_t last = raft_window_last(&raft->window);
@@ -227,10 +237,10 @@ static void match_up_to(struct raft *raft, struct raft_peer *peer, uint64_t inde
 static void accepted(struct raft *raft, struct raft_peer *peer, uint64_t index)
 {
     match_up_to(raft, peer, index);
-    if (peer->state == RAFT_PEER_PROBE ||
-        (peer->state == RAFT_PEER_SNAPSHOT && peer->match >= raft->window.start_index)) {
+    if (peer->state == RAFT_PEER_PROBE && index >= peer->probe) {
+        peer->state = RAFT_PEER_REPLICATE; /* what went along with the probe is under way */
+    } else if (peer->state == RAFT_PEER_SNAPSHOT && peer->match >= raft->window.start_index) {
         peer->state = RAFT_PEER_REPLICATE;
-        peer->probing = false;
         peer->next = peer->match + 1;
     }
 }
@@ -238,8 +248,10 @@ static void accepted(struct raft *raft, struct raft_peer *peer, uint64_t index)
 /* Goes back to the nearest index where both logs may be equal, whole terms at a time. */
 static void refused(struct raft *raft, struct raft_peer *peer, const struct raft_message *message)
 {
-    if (message->index <= peer->match || peer->state == RAFT_PEER_SNAPSHOT ||
-        (peer->state == RAFT_PEER_PROBE && message->index != peer->next - 1)) {
+    bool probes = peer->state == RAFT_PEER_PROBE;
+    if (message->index == 0 || peer->state == RAFT_PEER_SNAPSHOT ||
+        (probes && message->index != peer->probe) ||
+        (!probes && message->index <= peer->match)) {
         raft_reason(raft, "an answer to an older append");
         return;
     }
@@ -253,14 +265,18 @@ static void refused(struct raft *raft, struct raft_peer *peer, const struct raft
     if (hint >= message->index) {
         hint = message->index - 1;
     }
-    peer->next = (hint > peer->match ? hint : peer->match) + 1;
-    peer->state = RAFT_PEER_PROBE;
-    peer->probing = false;
+    if (message->index <= peer->match) {
+        /* It had this once: its storage is damaged, or the answer is old and the match is found
+         * again. What is committed stays so. */
+        raft_reason(raft, "the peer lost entries");
+        peer->match = hint;
+    }
+    raft_begin_probe(raft, peer, hint > peer->match ? hint : peer->match, false);
 }
 
-static void after_answer(struct raft *raft, struct raft_peer *peer, bool even_if_empty)
+static void after_answer(struct raft *raft, struct raft_peer *peer)
 {
-    raft_send_append(raft, peer, even_if_empty);
+    raft_send_append(raft, peer, peer->state == RAFT_PEER_PROBE);
     raft_transfer_progress(raft, peer);
     raft_advance_commit(raft); /* may end this leadership, and with it the peers */
     raft_tell_commit(raft);
@@ -279,7 +295,21 @@ void raft_handle_append_reply(struct raft *raft, const struct raft_message *mess
     } else if (message->index <= raft_window_last(&raft->window)) {
         accepted(raft, peer, message->index);
     }
-    after_answer(raft, peer, !message->accepted);
+    after_answer(raft, peer);
+}
+
+/* A probe without answer is sent again; a pipeline with a hole goes back to probing (as it does
+ * when the peer began anew and does not know that its log is equal). */
+static void find_loss(struct raft *raft, struct raft_peer *peer,
+                      const struct raft_message *message)
+{
+    if (peer->state == RAFT_PEER_PROBE) {
+        uint64_t index = peer->probe > peer->match ? peer->probe : peer->match;
+        raft_begin_probe(raft, peer, index, false);
+    } else if (peer->state == RAFT_PEER_REPLICATE && message->index + 1 < peer->next) {
+        raft_reason(raft, "an append was lost");
+        raft_begin_probe(raft, peer, peer->match, false);
+    }
 }
 
 void raft_handle_heartbeat_reply(struct raft *raft, const struct raft_message *message)
@@ -295,22 +325,14 @@ void raft_handle_heartbeat_reply(struct raft *raft, const struct raft_message *m
         peer->round_acked = message->round;
     }
     match_up_to(raft, peer, message->hint_index);
-    if (peer->state == RAFT_PEER_SNAPSHOT) {
-        if (peer->match >= raft->window.start_index) {
-            peer->state = RAFT_PEER_PROBE;
-            peer->next = peer->match + 1;
-        }
-    } else if (peer->state == RAFT_PEER_REPLICATE && message->round > peer->round_sent &&
-               message->index + 1 < peer->next) {
-        /* The heartbeat left after the latest append, which has not arrived (or the peer began
-         * anew and does not know that its log is equal). */
-        raft_reason(raft, "an append was lost");
-        peer->state = RAFT_PEER_PROBE;
-        peer->next = peer->match + 1;
+    if (peer->state == RAFT_PEER_SNAPSHOT && peer->match >= raft->window.start_index) {
+        raft_begin_probe(raft, peer, peer->match, false);
+    } else if (message->round > peer->round_sent) {
+        /* This heartbeat left after the latest append, so that its answer tells what arrived. */
+        find_loss(raft, peer, message);
     }
-    peer->probing = false;
     raft_rest_answered(raft, peer, message);
-    after_answer(raft, peer, peer->state == RAFT_PEER_PROBE);
+    after_answer(raft, peer);
 }
 
 /* ---- Commit ---- */

@@ -12,9 +12,8 @@ enum raft_result raft_snapshot_done(struct raft *raft, int32_t node, uint64_t in
     }
     uint64_t last = raft_window_last(&raft->window);
     index = index < last ? index : last;
-    peer->state = RAFT_PEER_PROBE;
-    peer->next = (index > peer->match ? index : peer->match) + 1;
-    peer->probing = index == 0; /* it failed: again after the peer's next answer */
+    /* If it failed: again after the peer's next answer. */
+    raft_begin_probe(raft, peer, index > peer->match ? index : peer->match, index == 0);
     raft_send_append(raft, peer, true);
     return RAFT_OK;
 }

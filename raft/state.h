@@ -27,7 +27,8 @@ struct raft_peer {
     bool probing; /* a probe is under way: send no second one */
     bool asleep;  /* answered the current call to rest */
     uint64_t match;
-    uint64_t next;
+    uint64_t next;        /* the first entry that was not sent */
+    uint64_t probe;       /* PROBE: the index that the latest probe asks about */
     uint64_t round_sent;  /* the heartbeat round at the latest APPEND */
     uint64_t round_acked; /* the latest heartbeat round it answered */
     uint64_t told_commit; /* the largest commit index it was sent */
@@ -135,8 +136,9 @@ uint64_t raft_quorum_match(const struct raft *raft);
 /* Whether this node alone is the quorum. */
 bool raft_is_sole_voter(const struct raft *raft);
 struct raft_peer *raft_find_peer(const struct raft *raft, int32_t id);
-/* Makes `peers` agree with the members in force; keeps what is known of those that stay. */
-void raft_rebuild_peers(struct raft *raft);
+/* Makes `peers` agree with the members in force; keeps what is known of those that stay, the others
+ * begin at `next`. */
+void raft_rebuild_peers(struct raft *raft, uint64_t next);
 void raft_free_peers(struct raft *raft);
 
 /* ---- replication.c (leader) ---- */
@@ -147,6 +149,9 @@ enum raft_result raft_propose(struct raft *raft, const struct slice *payloads, s
 void raft_append_own(struct raft *raft, enum raft_entry_kind kind, struct slice payload);
 void raft_send_append(struct raft *raft, struct raft_peer *peer, bool even_if_empty);
 void raft_send_to_all(struct raft *raft);
+/* From now on one message at a time, the first one asking about `index`; `wait` = not before the
+ * answer to a heartbeat that is yet to be sent. */
+void raft_begin_probe(struct raft *raft, struct raft_peer *peer, uint64_t index, bool wait);
 void raft_send_heartbeats(struct raft *raft);
 /* APPEND action for what was just appended from `first` on, and its way to the peers. */
 void raft_publish(struct raft *raft, uint64_t first);

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "base/buffer.h"
 #include "raft/raft.h"
 
 enum { NODES_MAX = 9, MESSAGES_MAX = 256, WRITES_MAX = 256, ENTRIES_MAX = 256 };
@@ -39,10 +39,10 @@ struct nodes {
     uint32_t count;
     struct queued queue[MESSAGES_MAX];
     uint32_t queued;
-    struct buffer *out;
+    FILE *out;
 };
 
-void nodes_init(struct nodes *nodes, struct buffer *out);
+void nodes_init(struct nodes *nodes, FILE *out);
 void nodes_free(struct nodes *nodes);
 
 /* Creates and starts one node per member (and `spare` others that are none). */
@@ -57,6 +57,8 @@ bool node_disk(struct nodes *nodes, struct node *node);
 /* Loses what was not written, and starts again from the journal. */
 void node_restart(struct nodes *nodes, struct node *node);
 void node_crash(struct nodes *nodes, struct node *node);
+/* Damages the journal: the latest `count` appends are gone; then restarts. */
+void node_lose(struct nodes *nodes, struct node *node, uint32_t count);
 
 /* Delivers the messages that wait now from and to these nodes (0 = any); whether there were any.
  * With `drop` they are lost instead. */
