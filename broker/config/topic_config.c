@@ -39,6 +39,10 @@ enum status topic_override_check(struct view name, struct view value, struct are
     }
     struct config_value parsed = {0};
     enum status status = config_value_parse(key, value, arena, &parsed, why);
+    if (status == STATUS_OK && parsed.text.length > TOPIC_VALUE_LONGEST) {
+        *why = VIEW_LITERAL("A topic configuration may have no more than 32767 bytes");
+        return STATUS_INVALID;
+    }
     *override = (struct topic_override){key, parsed.text};
     return status;
 }

@@ -13,6 +13,9 @@
 #include "base/view.h"
 #include "broker/config/config.h"
 
+/* The longest value, in bytes: the longest string that a metadata record can hold. */
+enum { TOPIC_VALUE_LONGEST = INT16_MAX };
+
 /* One value that a topic (or group) sets itself, checked and in the form in which it is shown. */
 struct topic_override {
     enum config_key key;
@@ -61,8 +64,8 @@ struct topic_settings {
 };
 
 /* Reads one override as a client gives it. STATUS_NOT_FOUND: no topic has such a key.
- * STATUS_INVALID: the value is null or wrong; *why is a sentence for the client. STATUS_LIMIT: the
- * arena is full. */
+ * STATUS_INVALID: the value is null, wrong or too long; *why is a sentence for the client.
+ * STATUS_LIMIT: the arena is full. */
 MUST_USE enum status topic_override_check(struct view name, struct view value, struct arena *arena,
                                           struct topic_override *override, struct view *why);
 

@@ -10,12 +10,10 @@
 #include "broker/config/topic_name.h"
 #include "broker/config/value.h"
 
-enum { LONGEST_VALUE = INT16_MAX };
-
 struct changer {
     struct command *command;
     const struct topic_image *topic;
-    struct topic_override *overrides; /* what there will be, sorted by key */
+    struct topic_override *overrides; /* what there will be, each key once */
     uint32_t count;
 };
 
@@ -39,11 +37,7 @@ static void insert_override(struct changer *changer, struct topic_override overr
 {
     remove_override(changer, override.key);
     assert(changer->count < TOPIC_CONFIG_COUNT);
-    uint32_t at = changer->count++;
-    for (; at > 0 && changer->overrides[at - 1].key > override.key; at--) {
-        changer->overrides[at] = changer->overrides[at - 1];
-    }
-    changer->overrides[at] = override;
+    changer->overrides[changer->count++] = override;
 }
 
 static bool list_has(const struct view *items, uint32_t count, struct view item)
@@ -121,10 +115,6 @@ static enum status set_value(struct changer *changer, struct view name, struct v
         topic_override_check(name, value, changer->command->arena, &override, &why);
     if (status == STATUS_LIMIT) {
         return status;
-    }
-    if (status == STATUS_OK && override.value.length > LONGEST_VALUE) {
-        why = VIEW_LITERAL("A topic configuration may have no more than 32767 bytes");
-        status = STATUS_INVALID;
     }
     if (status != STATUS_OK) {
         *refusal = refuse(KAFKA_INVALID_CONFIG, why);

@@ -13,8 +13,6 @@
 #define CREATABLE create_topics_request_creatable_topic
 #define ASSIGNMENT create_topics_request_creatable_replica_assignment
 
-enum { LONGEST_VALUE = INT16_MAX };
-
 static struct refusal check_name(const struct command *command, struct view name)
 {
     struct view why = VIEW_NULL;
@@ -69,10 +67,6 @@ static enum status plan_overrides(struct command *command, const struct CREATABL
                                                   command->arena, &override, &why);
         if (status == STATUS_LIMIT) {
             return status;
-        }
-        if (status == STATUS_OK && override.value.length > LONGEST_VALUE) {
-            why = VIEW_LITERAL("A topic configuration may have no more than 32767 bytes");
-            status = STATUS_INVALID;
         }
         if (status != STATUS_OK) {
             *refusal = (struct refusal){KAFKA_INVALID_CONFIG, why};

@@ -192,6 +192,8 @@ END_TEST
 
 START_TEST(internal_topics_keep_their_cap)
 {
+    tear_down();
+    world_start(&world, NO_SETTINGS);
     struct view name = view_text("__consumer_offsets");
     struct refusal refusal;
     ck_assert_int_eq(controller_auto_create(&world.controller, &name, 1, &world.arena,
