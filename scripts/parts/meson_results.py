@@ -30,7 +30,7 @@ def last_words(text):
 
 def program_rows(layer, entry):
     """Rows of one test program; returns True if one of them is a failure."""
-    name, output, failed = entry["name"], entry.get("stdout", ""), False
+    name, output, failed = entry["name"].rpartition(" / ")[2], entry.get("stdout", ""), False
     tests = TAP.findall(output)
     for verdict, _, _, test, message in tests:
         failed |= verdict == "not ok"

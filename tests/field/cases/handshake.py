@@ -204,6 +204,13 @@ def case_h7_clients_with_many_partitions(bootstrap):
     clients.run("platformatic", bootstrap, "many_partitions", name("h7"))
 
 
+def case_h7_bytes_behind_a_request_are_passed_over(bootstrap):
+    """librdkafka 2.15 leaves three bytes behind its Metadata request for all topics."""
+    with connect(bootstrap) as conn:
+        conn.send_body(3, 13, b"\x00\x00\x00\x00" + b"\x01\x00\x00", True)
+        same(conn.receive("Metadata", 13)["errorCode"], 0)
+
+
 def case_h7_unknown_tags_are_skipped(bootstrap):
     """Tagged fields that a broker does not know, in the header and in the body."""
     with connect(bootstrap) as conn:
