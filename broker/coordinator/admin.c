@@ -55,6 +55,7 @@ void coordinator_handle_list(const struct request_context *request, const void *
     response.groups = coordinator_answer_list(arena, HASH_COUNT(coordinator->groups),
                                               &list_groups_response_listed_group_default,
                                               sizeof(*response.groups), &room);
+    assert(response.groups_count == 0);
     const struct consumer_group *group = room == 0 ? NULL : coordinator->groups;
     for (; group != NULL; group = group->hh.next) {
         if (!is_listed(coordinator, group, message)) {
@@ -92,6 +93,7 @@ static void describe_members(struct arena *arena, const struct consumer_group *g
         }
         at++;
     }
+    assert(at == NULL || at == out->members + out->members_count);
 }
 
 static void describe_missing(const struct request_context *request,
@@ -201,6 +203,7 @@ static enum kafka_error delete_group(struct coordinator *coordinator, struct bat
     if (group->state != GROUP_EMPTY) {
         return KAFKA_NON_EMPTY_GROUP;
     }
+    assert(group->member_count == 0);
     coordinator_put_group_tombstones(coordinator, batch, id);
     coordinator_group_drop(coordinator, group);
     return KAFKA_NONE;

@@ -8,7 +8,7 @@
 void *coordinator_answer_list(struct arena *arena, size_t count, const void *defaults, size_t size,
                               int32_t *count_out)
 {
-    assert(count <= INT32_MAX);
+    assert(count <= INT32_MAX && size > 0);
     void *list = count == 0 ? NULL : message_elements(arena, count, defaults, size);
     *count_out = list == NULL ? 0 : (int32_t)count;
     return list;

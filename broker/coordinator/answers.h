@@ -1,6 +1,6 @@
-/* Memory for answers: everything a response points to is copied into the request's arena, so that it
- * outlives the state it was taken from. An arena that is full leaves lists empty and texts empty;
- * the answer stays well formed. */
+/* Memory for answers: everything a response points to is copied into the request's arena, so that
+ * it outlives the state it was taken from. An arena that is full leaves lists empty and texts
+ * empty; the answer stays well formed. */
 #ifndef OTTLA_BROKER_COORDINATOR_ANSWERS_H
 #define OTTLA_BROKER_COORDINATOR_ANSWERS_H
 

@@ -1,5 +1,5 @@
-/* Records are encoded one behind the other into one buffer; positions become views when the batch is
- * complete, because the buffer moves while it grows. Nothing here can fail. */
+/* Records are encoded one behind the other into one buffer; positions become views when the batch
+ * is complete, because the buffer moves while it grows. Nothing here can fail. */
 #include "broker/coordinator/batches.h"
 
 #include <assert.h>

@@ -73,6 +73,7 @@ struct batch {
 /* A batch without records. `group` is copied and may be null. */
 struct batch *coordinator_batch_new(enum batch_kind kind, struct view group);
 
+/* Releases a batch whose answer was given. */
 void coordinator_batch_free(struct batch *batch);
 
 /* Releases what the undo owns; it is zeroed. */

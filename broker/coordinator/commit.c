@@ -1,7 +1,7 @@
 /* OffsetCommit and TxnOffsetCommit. Happy path: the member and its generation are right, every
- * partition becomes one record of one batch, and the answer waits for the batch. Topics that are not
- * known or not allowed are sorted out first and never reach the group; partitions whose metadata is
- * too long are refused one by one. */
+ * partition becomes one record of one batch, and the answer waits for the batch. Topics that are
+ * not known or not allowed are sorted out first and never reach the group; partitions whose
+ * metadata is too long are refused one by one. */
 #include <assert.h>
 #include <stddef.h>
 
@@ -113,6 +113,7 @@ static void find_topic(const struct committing *committing, struct found_topic *
 
 static void put_partition(struct OUT_TOPIC *out, int32_t partition, enum kafka_error error)
 {
+    assert(out->partitions != NULL && out->partitions_count >= 0);
     struct OUT_PARTITION *at = &out->partitions[out->partitions_count++];
     at->partition_index = partition;
     at->error_code = (int16_t)error;
@@ -125,6 +126,7 @@ static bool place_topic(const struct committing *committing, struct found_topic 
     struct offset_commit_response *response = committing->response;
     const struct IN_TOPIC *in = found->in;
     int32_t room;
+    assert((size_t)response->topics_count < committing->topic_count && found->out == NULL);
     found->out = &response->topics[response->topics_count++];
     found->out->name = in->name;
     found->out->topic_id = in->topic_id;
@@ -153,8 +155,9 @@ static bool sort_out(struct committing *committing)
     struct offset_commit_response *response = committing->response;
     int32_t room;
     response->topics = coordinator_answer_list(
-        arena, committing->topic_count, &offset_commit_response_offset_commit_response_topic_default,
-        sizeof(struct OUT_TOPIC), &room);
+        arena, committing->topic_count,
+        &offset_commit_response_offset_commit_response_topic_default, sizeof(struct OUT_TOPIC),
+        &room);
     committing->found = arena_take(arena, committing->topic_count, sizeof(*committing->found));
     if ((size_t)room != committing->topic_count || committing->found == NULL) {
         return false;
@@ -224,6 +227,7 @@ static enum kafka_error find_group(const struct committing *committing,
                                                                        : KAFKA_ILLEGAL_GENERATION;
     }
     *group = coordinator_group_make(coordinator, committing->group_id);
+    assert((*group)->state == GROUP_EMPTY);
     return KAFKA_NONE;
 }
 
@@ -255,6 +259,7 @@ static enum kafka_error commit_partition(const struct committing *committing,
         .topic_id = found->topic.id,
         .metadata = in->committed_metadata.data == NULL ? VIEW_EMPTY : in->committed_metadata,
     };
+    assert(batch != NULL && found->error == KAFKA_NONE);
     coordinator_batch_put_offset(batch, committing->group_id, found->topic.name,
                                  in->partition_index, &offset);
     return KAFKA_NONE;

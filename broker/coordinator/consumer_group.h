@@ -101,7 +101,8 @@ struct consumer_group {
 struct consumer_group *consumer_group_new(struct view id, int64_t now_ms);
 
 /* The group that a GroupMetadata value describes: Stable with members, Empty without. */
-struct consumer_group *consumer_group_load(struct view id, const struct group_metadata_value *value);
+struct consumer_group *consumer_group_load(struct view id,
+                                           const struct group_metadata_value *value);
 
 /* Releases the group with its members. No timer may run, no answer may wait. */
 void consumer_group_free(struct consumer_group *group);
@@ -109,6 +110,7 @@ void consumer_group_free(struct consumer_group *group);
 /* Kafka's name of the state ("PreparingRebalance"). */
 const char *consumer_group_state_text(enum consumer_group_state state);
 
+/* Moves to another state at this time; Kafka's rules must allow it. */
 void consumer_group_transition(struct consumer_group *group, enum consumer_group_state to,
                                int64_t now_ms);
 

@@ -1,6 +1,7 @@
-/* The machine's entry points: each is one event. Happy path: replay, loaded, then requests, ticks and
- * the fate of batches in any order. Time never runs backwards inside; an event with an older time is
- * taken as happening now. Calling back from the host, or out of turn, is a bug and asserted. */
+/* The machine's entry points: each is one event. Happy path: replay, loaded, then requests, ticks
+ * and the fate of batches in any order. Time never runs backwards inside; an event with an older
+ * time is taken as happening now. Calling back from the host, or out of turn, is a bug and
+ * asserted. */
 #include "broker/coordinator/coordinator.h"
 
 #include <assert.h>

@@ -80,8 +80,8 @@ struct coordinator_host {
      * later, not from inside. The views live until then. */
     void (*append)(void *owner, const struct coordinator_batch *batch);
 
-    /* The answer of the request that came with this token: the response struct of `api`. The
-     * struct lives during the call; everything it points to lives as long as the request's arena. */
+    /* The answer of the request that came with this token: the response struct of `api`. The struct
+     * lives during the call; everything it points to lives as long as the request's arena. */
     void (*answer)(void *owner, void *token, enum api_key api, const void *response);
 
     /* Finds a topic by name, or by id when `name` is null, for the request with this token.
@@ -186,6 +186,7 @@ struct coordinator_counts {
     uint64_t expired_offsets; /* tombstoned by retention since coordinator_new */
 };
 
+/* Fills the sizes. */
 void coordinator_count(const struct coordinator *coordinator, struct coordinator_counts *counts);
 
 /* Appends the durable layer as text, one line for each group and offset, sorted: equal on all

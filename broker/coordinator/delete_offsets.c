@@ -1,6 +1,6 @@
-/* OffsetDelete (KIP-496). Happy path: a group that is not subscribed to the topic loses the offsets;
- * one batch of tombstones, then the answer. Partitions the metadata does not know are answered
- * first, as in the reference. Deleting what is not there is no error. */
+/* OffsetDelete (KIP-496). Happy path: a group that is not subscribed to the topic loses the
+ * offsets; one batch of tombstones, then the answer. Partitions the metadata does not know are
+ * answered first, as in the reference. Deleting what is not there is no error. */
 #include <assert.h>
 #include <stddef.h>
 
@@ -49,6 +49,7 @@ static enum kafka_error delete_one(struct deleting *deleting, struct view topic,
     }
     const struct coordinator *coordinator = deleting->request->coordinator;
     struct view group = deleting->group->id;
+    assert(deleting->batch != NULL);
     if (coordinator_has_open_batch(coordinator, group) ||
         offset_store_is_open(&coordinator->store, group, topic, partition) ||
         offset_store_find(offset_store_group(&coordinator->store, group), topic, partition)) {

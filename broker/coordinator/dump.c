@@ -1,5 +1,5 @@
-/* The machine's state as sorted text, for tests and for comparing replicas. The durable and the live
- * dump of a machine at rest are equal. Nothing here can fail. */
+/* The machine's state as sorted text, for tests and for comparing replicas. The durable and the
+ * live dump of a machine at rest are equal. Nothing here can fail. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* OffsetFetch. Happy path: for each asked partition the committed offset, or -1 where there is none:
- * an unknown group, topic or partition is no error. A null topic list asks for all the group has.
- * With requireStable a partition that an open transaction holds answers UNSTABLE_OFFSET_COMMIT. Only
- * committed records are seen. */
+/* OffsetFetch. Happy path: for each asked partition the committed offset, or -1 where there is
+ * none: an unknown group, topic or partition is no error. A null topic list asks for all the group
+ * has. With requireStable a partition that an open transaction holds answers
+ * UNSTABLE_OFFSET_COMMIT. Only committed records are seen. */
 #include <assert.h>
 #include <stddef.h>
 
@@ -67,6 +67,7 @@ static void fill_partition(const struct fetching *fetching, struct view topic, i
                            struct OUT_PARTITION *out)
 {
     const struct coordinator *coordinator = fetching->request->coordinator;
+    assert(topic.data != NULL);
     const struct stored_offset *stored = offset_store_find(fetching->stored, topic, partition);
     if (fetching->require_stable &&
         offset_store_is_open(&coordinator->store, fetching->group_id, topic, partition)) {
@@ -137,6 +138,7 @@ static void fetch_all(const struct fetching *fetching, struct OUT_GROUP *out)
         fetching->request->context->arena, count,
         &offset_fetch_response_offset_fetch_response_topics_default, sizeof(*out->topics), &room);
     out->topics_count = 0;
+    assert(room == 0 || fetching->stored != NULL);
     const struct stored_topic *stored = room == 0 ? NULL : fetching->stored->topics;
     for (; stored != NULL; stored = stored->hh.next) {
         struct coordinator_topic topic = {0};
@@ -203,6 +205,7 @@ static void fetch_old(const struct request_context *request,
 {
     struct fetching fetching = start(request, message->group_id, message->require_stable);
     struct OUT_GROUP all = offset_fetch_response_offset_fetch_response_group_default;
+    assert(message->groups_count <= 0);
     if (message->topics_count < 0) {
         fetch_all(&fetching, &all);
     }

@@ -1,6 +1,6 @@
 /* JoinGroup. Happy path: an unknown client is given an id (KIP-394), comes back with it, is added,
- * and waits until the rebalance completes. Static members (KIP-345) are recognised by their instance
- * id and replace their former self. What is wrong with the request is answered at once. */
+ * and waits until the rebalance completes. Static members (KIP-345) are recognised by their
+ * instance id and replace their former self. What is wrong with the request is answered at once. */
 #include <assert.h>
 #include <string.h>
 
@@ -86,6 +86,7 @@ static struct batch *add_member(const struct joining *joining, struct view membe
     struct consumer_group *group = joining->group;
     struct member_details details = details_of(joining, member_id);
     struct pending_member *pending = consumer_group_pending(group, member_id);
+    assert(pending == NULL || joining->message->group_instance_id.data == NULL);
     struct consumer_member *member = consumer_group_add(group, &details);
     if (pending != NULL) {
         coordinator_remove_pending(joining->coordinator, pending);
@@ -101,6 +102,7 @@ static struct batch *add_member(const struct joining *joining, struct view membe
 static struct batch *update_member(const struct joining *joining, struct consumer_member *member,
                                    const char *reason)
 {
+    assert(member->group == joining->group);
     struct member_details details = details_of(joining, member->id);
     consumer_group_update(joining->group, member, &details);
     coordinator_park_join(joining->coordinator, member, joining->context);
@@ -129,6 +131,7 @@ static struct batch *store_static(const struct joining *joining, struct consumer
 {
     struct batch *batch = coordinator_emit_group(joining->coordinator, joining->group,
                                                  BATCH_STATIC_MEMBER, NULL);
+    assert(undo->old_id.data != NULL && batch->undo.old_id.data == NULL);
     batch->member = coordinator_text_copy(member->id);
     batch->undo = *undo;
     *undo = (struct static_undo){0};
@@ -167,6 +170,7 @@ static struct batch *replace_static(const struct joining *joining, struct consum
     struct member_details details = details_of(joining, new_id);
     consumer_group_update(joining->group, member, &details);
     coordinator_park_join(coordinator, member, joining->context);
+    assert(member->join.waiting && !member->sync.waiting);
     struct batch *batch = after_replacement(joining, member, &undo);
     coordinator_static_undo_free(&undo);
     return batch;
@@ -225,6 +229,7 @@ static struct batch *answer_again(const struct joining *joining,
                                   const struct consumer_member *member)
 {
     struct parked_answer to = coordinator_parked(joining->context);
+    assert(!member->is_new);
     coordinator_answer_join(joining->coordinator, &to, member);
     return NULL;
 }

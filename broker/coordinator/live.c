@@ -31,6 +31,7 @@ struct consumer_group *coordinator_group_make(struct coordinator *coordinator, s
 
 void coordinator_group_drop(struct coordinator *coordinator, struct consumer_group *group)
 {
+    assert(coordinator_group(coordinator, group->id) == group);
     while (group->member_count > 0) {
         coordinator_remove_member(coordinator, consumer_group_first(group));
     }
@@ -67,6 +68,7 @@ static struct consumer_group *read_group(const struct coordinator *coordinator,
         group = consumer_group_new(stored->id, coordinator->now_ms);
     }
     arena_free(&arena);
+    assert(group->state == GROUP_EMPTY || group->state == GROUP_STABLE);
     return group;
 }
 

@@ -70,9 +70,10 @@ struct batch *coordinator_emit(struct coordinator *coordinator, struct batch *ba
 void coordinator_answer(struct coordinator *coordinator, void *token, enum api_key api,
                         const void *response);
 
+struct sync_group_request;
+
 /* A batch with one GroupMetadata record of the group as it is, emitted. `assignments` of a leader's
  * SyncGroup replace the members' own, or null. */
-struct sync_group_request;
 struct batch *coordinator_emit_group(struct coordinator *coordinator, struct consumer_group *group,
                                      enum batch_kind kind,
                                      const struct sync_group_request *assignments);

@@ -1,5 +1,6 @@
 /* Heartbeat and LeaveGroup. Happy path: a heartbeat restarts the session timer; a leave removes the
- * members it names and starts one rebalance for all of them. Each named member has its own error. */
+ * members it names and starts one rebalance for all of them. Each named member has its own error.
+ */
 #include <assert.h>
 
 #include "broker/coordinator/answers.h"
@@ -56,6 +57,7 @@ static enum kafka_error leave(struct coordinator *coordinator, struct consumer_g
     }
     struct pending_member *pending = consumer_group_pending(group, member_id);
     if (pending != NULL) {
+        assert(pending->group == group);
         coordinator_remove_pending(coordinator, pending);
         return KAFKA_NONE;
     }

@@ -135,6 +135,7 @@ static void group_free(struct offset_store *store, struct stored_group *group)
     struct stored_topic *next;
     HASH_ITER(hh, group->topics, topic, next)
     {
+        assert(store->offset_count >= topic->count);
         store->offset_count -= topic->count;
         topic_free(group, topic);
     }
@@ -174,6 +175,7 @@ static void set_offset(struct offset_store *store, const struct coordinator_key 
     }
     offset->value = *value;
     offset->value.metadata = coordinator_text_copy(value->metadata);
+    assert(order > 0 && order <= store->order);
     offset->order = order;
 }
 
@@ -187,6 +189,7 @@ static void remove_offset(struct offset_store *store, const struct coordinator_k
     }
     struct stored_offset *at = &topic->offsets[index];
     coordinator_text_free(&at->value.metadata);
+    assert(topic->count > 0 && store->offset_count > 0);
     topic->count--;
     memmove(at, at + 1, (topic->count - index) * sizeof(*at));
     store->offset_count--;
@@ -283,6 +286,7 @@ static void drop_open(struct offset_store *store, struct view key)
 void offset_store_apply_open(struct offset_store *store, int64_t producer_id, struct view key,
                              struct view value)
 {
+    assert(producer_id >= 0);
     store->order++;
     if (coordinator_read_key(key).kind != COORDINATOR_KEY_OFFSET) {
         return;

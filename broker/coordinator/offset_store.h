@@ -49,7 +49,8 @@ struct offset_store {
 /* Releases everything; the store is empty and may be used again. */
 void offset_store_free(struct offset_store *store);
 
-/* Applies one record; a null value is a tombstone. Foreign and unreadable records change nothing. */
+/* Applies one record; a null value is a tombstone. Foreign and unreadable records change nothing.
+ */
 void offset_store_apply(struct offset_store *store, struct view key, struct view value);
 
 /* Keeps the record of an open transaction back until its marker. Only offsets are kept. */
@@ -78,8 +79,10 @@ const struct stored_offset *offset_store_find(const struct stored_group *group, 
 bool offset_store_is_open(const struct offset_store *store, struct view group, struct view topic,
                           int32_t partition);
 
-/* Calls `visit` for each partition of the group that an open transaction holds. */
+/* Told of a partition. */
 typedef void offset_store_key_visitor(void *owner, const struct coordinator_key *key);
+
+/* Calls `visit` for each partition of the group that an open transaction holds. */
 void offset_store_each_open(const struct offset_store *store, struct view group,
                             offset_store_key_visitor *visit, void *owner);
 

@@ -1,7 +1,8 @@
-/* What is due when a batch was committed or failed. Happy path: the durable layer takes the records,
- * then the live layer does what it postponed: gives assignments, answers. A failed batch changes
- * nothing durable; who waited for it is told, and the group is left in a state from which its members
- * can go on. Groups may have moved in the meantime, so everything is looked up again. */
+/* What is due when a batch was committed or failed. Happy path: the durable layer takes the
+ * records, then the live layer does what it postponed: gives assignments, answers. A failed batch
+ * changes nothing durable; who waited for it is told, and the group is left in a state from which
+ * its members can go on. Groups may have moved in the meantime, so everything is looked up again.
+ */
 #include <assert.h>
 
 #include "base/log.h"
@@ -71,6 +72,7 @@ static void assignment_committed(struct coordinator *coordinator, const struct b
     if (group == NULL) {
         return;
     }
+    assert(group->leader != NULL && group->protocol_name.data != NULL);
     int64_t stored_timestamp_ms = group->state_timestamp_ms;
     read_assignments(group, batch);
     coordinator_give_assignments(coordinator, group, KAFKA_NONE);
@@ -226,6 +228,7 @@ static void mark_saved(struct coordinator *coordinator, const struct batch *batc
 
 void coordinator_batch_committed(struct coordinator *coordinator, struct batch *batch)
 {
+    assert(batch->views != NULL && batch->count > 0);
     apply_records(coordinator, batch);
     mark_saved(coordinator, batch, true);
     if (batch->kind == BATCH_ASSIGNMENT) {
@@ -246,6 +249,7 @@ void coordinator_batch_failed(struct coordinator *coordinator, struct batch *bat
 {
     log_warn("coordinator", "batch %llu of group %.*s was not stored: error %d",
              (unsigned long long)batch->id, VIEW_PRINT(batch->group), error);
+    assert(error != KAFKA_NONE);
     mark_saved(coordinator, batch, false);
     if (batch->answer.waiting) {
         fail_answer(&batch->answer, error);

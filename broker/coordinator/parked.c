@@ -1,5 +1,5 @@
-/* JoinGroup and SyncGroup requests that wait in their members, and the answers they get. Happy path:
- * park, then finish. A member has at most one of each; a second one answers the first. */
+/* JoinGroup and SyncGroup requests that wait in their members, and the answers they get. Happy
+ * path: park, then finish. A member has at most one of each; a second one answers the first. */
 #include <assert.h>
 
 #include "broker/coordinator/answers.h"

@@ -86,6 +86,7 @@ static void cancel_syncs(struct coordinator *coordinator, struct consumer_group 
 
 static void start_initial_delay(struct coordinator *coordinator, struct consumer_group *group)
 {
+    assert(!coordinator_timer_runs(&group->join));
     int64_t delay_ms = coordinator->config.initial_rebalance_delay_ms;
     int64_t left_ms = consumer_group_rebalance_timeout_ms(group) - delay_ms;
     group->initial_delay_ms = delay_ms;
@@ -105,6 +106,7 @@ struct batch *coordinator_prepare(struct coordinator *coordinator, struct consum
     }
     coordinator_stop_sync(coordinator, group);
     bool is_initial = group->state == GROUP_EMPTY;
+    assert(group->sync_pending_count == 0);
     consumer_group_transition(group, GROUP_PREPARING_REBALANCE, coordinator->now_ms);
     struct batch *batch = NULL;
     if (is_initial) {
@@ -165,6 +167,7 @@ static struct batch *complete_join(struct coordinator *coordinator, struct consu
                                 coordinator->now_ms + wait_ms);
         return NULL;
     }
+    assert(group->member_count == 0 || group->leader->join.waiting);
     consumer_group_next_generation(group, coordinator->now_ms);
     coordinator->rebalances++;
     note(group, "joined", consumer_group_state_text(group->state));
@@ -230,6 +233,7 @@ void coordinator_session_expired(struct coordinator *coordinator, struct consume
 void coordinator_pending_expired(struct coordinator *coordinator, struct pending_member *pending)
 {
     struct consumer_group *group = pending->group;
+    assert(consumer_group_pending(group, pending->id) == pending);
     coordinator_remove_pending(coordinator, pending);
     (void)coordinator_maybe_complete_join(coordinator, group);
     coordinator_group_drop_if_void(coordinator, group);

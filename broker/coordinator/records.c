@@ -22,6 +22,7 @@ static void write_message(struct buffer *buffer, int16_t prefix, const struct me
                           int16_t version, const void *message)
 {
     buffer_append_be16(buffer, (uint16_t)prefix);
+    assert(message_has_version(type, version));
     enum status status = message_encode_to(type, version, message, buffer);
     assert(status == STATUS_OK);
 }

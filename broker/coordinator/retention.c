@@ -84,6 +84,7 @@ static void expire_group(struct coordinator *coordinator, struct consumer_group 
     bool none_left = expire_offsets(coordinator, group, batch) &&
                      !offset_store_has_open(&coordinator->store, group->id);
     if (none_left && group->state == GROUP_EMPTY) {
+        assert(group->member_count == 0);
         coordinator_batch_drop_group(batch, group->id);
         coordinator_group_drop(coordinator, group);
     }

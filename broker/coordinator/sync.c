@@ -79,6 +79,7 @@ void coordinator_handle_sync(const struct request_context *request, const void *
     }
     struct consumer_group *group = coordinator_group(coordinator, sync->group_id);
     struct consumer_member *member = consumer_group_member(group, sync->member_id);
+    assert(member != NULL && !member->join.waiting);
     coordinator_member_synced(coordinator, member);
     if (group->state == GROUP_STABLE) {
         coordinator_answer_sync(coordinator, &to, member);

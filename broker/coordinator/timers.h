@@ -1,6 +1,6 @@
-/* The coordinator's timers: a binary heap of timers that live inside their owners, so that starting,
- * stopping and moving one allocates nothing but the heap's own array. Equal deadlines fire in the
- * order in which they were started, which keeps the machine deterministic. */
+/* The coordinator's timers: a binary heap of timers that live inside their owners, so that
+ * starting, stopping and moving one allocates nothing but the heap's own array. Equal deadlines
+ * fire in the order in which they were started, which keeps the machine deterministic. */
 #ifndef OTTLA_BROKER_COORDINATOR_TIMERS_H
 #define OTTLA_BROKER_COORDINATOR_TIMERS_H
 

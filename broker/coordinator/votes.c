@@ -38,6 +38,7 @@ static void support_subtract(struct consumer_group *group, struct view name)
 {
     struct protocol_support *support = support_find(group, name);
     assert(support != NULL && support->members > 0);
+    assert(view_equal(support->name, name));
     if (--support->members == 0) {
         HASH_DEL(group->support, support);
         coordinator_text_free(&support->name);
@@ -142,6 +143,6 @@ struct view consumer_group_select_protocol(const struct consumer_group *group)
             best = support;
         }
     }
-    assert(best != NULL);
+    assert(best != NULL && best->members == group->member_count);
     return best->name;
 }

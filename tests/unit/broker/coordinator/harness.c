@@ -1,5 +1,5 @@
-/* The coordinator's surroundings in memory. Happy path: requests go in, batches are queued, committed
- * ones go to the log. A broken promise of the machine aborts with what was broken. */
+/* The coordinator's surroundings in memory. Happy path: requests go in, batches are queued,
+ * committed ones go to the log. A broken promise of the machine aborts with what was broken. */
 #include "tests/unit/broker/coordinator/harness.h"
 
 #include <assert.h>

@@ -1,8 +1,9 @@
-/* A group coordinator with a log of its own: batches wait until the test commits or fails them, what
- * was committed can be replayed into a fresh machine, time and ids are the test's. Every answer is
- * encoded in its version, and a request that is answered twice or never fails the test. */
-#ifndef OTTLA_TESTS_COORDINATOR_HARNESS_H
-#define OTTLA_TESTS_COORDINATOR_HARNESS_H
+/* A group coordinator with a log of its own: batches wait until the test commits or fails them,
+ * what was committed can be replayed into a fresh machine, time and ids are the test's. Every
+ * answer is encoded in its version, and a request that is answered twice or never fails the test.
+ */
+#ifndef OTTLA_TESTS_UNIT_BROKER_COORDINATOR_HARNESS_H
+#define OTTLA_TESTS_UNIT_BROKER_COORDINATOR_HARNESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,8 +87,8 @@ void harness_commit_all(struct harness *harness);
 /* A marker of the producer goes into the log. */
 void harness_marker(struct harness *harness, int64_t producer_id, bool commit);
 
-/* Moves the time forward, running the timers one deadline after the other; `committing` commits what
- * they append. `before` is called with each deadline, may be null. */
+/* Moves the time forward, running the timers one deadline after the other; `committing` commits
+ * what they append. `before` is called with each deadline, may be null. */
 void harness_advance(struct harness *harness, int64_t to_ms, bool committing,
                      void (*before)(struct harness *harness, int64_t at_ms));
 

@@ -1,6 +1,6 @@
 /* Bytes from hexadecimal text, for records that the reference wrote. */
-#ifndef OTTLA_TESTS_COORDINATOR_HEX_H
-#define OTTLA_TESTS_COORDINATOR_HEX_H
+#ifndef OTTLA_TESTS_UNIT_BROKER_COORDINATOR_HEX_H
+#define OTTLA_TESTS_UNIT_BROKER_COORDINATOR_HEX_H
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Requests of a script: each builds one message from the words of its line and sends it. */
-#ifndef OTTLA_TESTS_COORDINATOR_SCRIPT_REQUESTS_H
-#define OTTLA_TESTS_COORDINATOR_SCRIPT_REQUESTS_H
+#ifndef OTTLA_TESTS_UNIT_BROKER_COORDINATOR_SCRIPT_REQUESTS_H
+#define OTTLA_TESTS_UNIT_BROKER_COORDINATOR_SCRIPT_REQUESTS_H
 
 #include <stdbool.h>
 

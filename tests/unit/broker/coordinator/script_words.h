@@ -1,7 +1,7 @@
-/* Words of a script line: a command, plain words, and key=value pairs, cut out of the line in place.
- * `#1` in a value stands for the first random id, `#2` for the second, and so on. */
-#ifndef OTTLA_TESTS_COORDINATOR_SCRIPT_WORDS_H
-#define OTTLA_TESTS_COORDINATOR_SCRIPT_WORDS_H
+/* Words of a script line: a command, plain words, and key=value pairs, cut out of the line in
+ * place. `#1` in a value stands for the first random id, `#2` for the second, and so on. */
+#ifndef OTTLA_TESTS_UNIT_BROKER_COORDINATOR_SCRIPT_WORDS_H
+#define OTTLA_TESTS_UNIT_BROKER_COORDINATOR_SCRIPT_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* The coordinator simulation: clients that join, sync, heartbeat, commit, leave and crash at random
  * times, a log that commits, fails and changes its leader, and an observer that holds every answer
  * against what may be true. One seed, one run. */
-#ifndef OTTLA_TESTS_COORDINATOR_SIM_H
-#define OTTLA_TESTS_COORDINATOR_SIM_H
+#ifndef OTTLA_TESTS_UNIT_BROKER_COORDINATOR_SIM_H
+#define OTTLA_TESTS_UNIT_BROKER_COORDINATOR_SIM_H
 
 #include <stdbool.h>
 #include <stdint.h>

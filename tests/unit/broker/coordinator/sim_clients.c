@@ -65,7 +65,8 @@ static struct view keep_instance(struct harness_request *request, const struct s
 
 static void join(struct sim *sim, struct sim_client *client)
 {
-    static const char *const names[3][2] = {{"range", "sticky"}, {"sticky", "range"}, {"range", "x"}};
+    static const char *const names[3][2] = {
+        {"range", "sticky"}, {"sticky", "range"}, {"range", "x"}};
     int16_t version = client->instance[0] != '\0' ? 9 : (int16_t)(sim_below(sim, 2) == 0 ? 9 : 2);
     struct harness_request *request =
         request_new(sim, client, client->group, API_JOIN_GROUP, version);
@@ -349,8 +350,8 @@ static void check_generation(struct sim *sim, struct sim_group *group,
         generation->answered_count < SIM_MEMBERS_MAX) {
         snprintf(generation->answered[generation->answered_count++], SIM_ID_BYTES, "%s", id);
     }
-    for (int i = 0; generation->leader_known && !group->has_static && i < generation->answered_count;
-         i++) {
+    bool is_exact = generation->leader_known && !group->has_static;
+    for (int i = 0; is_exact && i < generation->answered_count; i++) {
         if (!lists(generation->members, generation->member_count, generation->answered[i])) {
             sim_fail(sim, "a member that the leader does not know", generation->answered[i]);
         }

@@ -1,7 +1,7 @@
-/* sim_coordinator SEED COUNT [STEPS]: runs COUNT seeds from SEED on. After every step a replica that
- * replays the committed records must have the leader's durable state, and groups at rest their live
- * one; one event raises a group's generation at most once; at the end every request was answered
- * once, without the help of a change of leader. A failure prints the seed and aborts. */
+/* sim_coordinator SEED COUNT [STEPS]: runs COUNT seeds from SEED on. After every step a replica
+ * that replays the committed records must have the leader's durable state, and groups at rest their
+ * live one; one event raises a group's generation at most once; at the end every request was
+ * answered once, without the help of a change of leader. A failure prints the seed and aborts. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

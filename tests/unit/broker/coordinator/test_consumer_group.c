@@ -1,5 +1,5 @@
-/* One group's members, votes, leader and subscriptions. The winners of equal votes are those that the
- * reference chose. */
+/* One group's members, votes, leader and subscriptions. The winners of equal votes are those that
+ * the reference chose. */
 #include "broker/coordinator/consumer_group.h"
 
 #include <string.h>
