@@ -151,7 +151,6 @@ static rd_kafka_t *new_client(struct run *run, rd_kafka_type_t type)
         rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
         rd_kafka_conf_set_opaque(conf, run);
     } else {
-        set(conf, "group.id", "bench"); /* asked for by the client; no group is ever joined */
         set(conf, "queued.min.messages", "10000000"); /* never wait for the application */
         set(conf, "queued.max.messages.kbytes", "2097151");
     }

@@ -13,7 +13,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HISTORY = os.path.join(HERE, "history.csv")
-COLUMNS = ["date", "commit", "machine", "scenario", "metric", "pairs", "ottla", "kafka",
+COLUMNS = ["date", "commit", "machine", "settings", "scenario", "metric", "pairs", "ottla", "kafka",
            "ratio_median", "ratio_min", "ratio_max"]
 
 # What Ottla sets out to reach: (scenario, metric) -> ("ratio" or "value", at most).
@@ -94,10 +94,10 @@ def print_rows(rows):
                       figure(row["ratio_max"]), verdict(row)))
 
 
-def append_history(rows, path=HISTORY):
-    """Adds rows to the history; writes its heading when the file is new."""
+def append_history(rows, settings=(), path=HISTORY):
+    """Adds rows to the history, with Ottla's further settings; a new file gets its heading."""
     stamp = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-             "commit": commit(), "machine": machine()}
+             "commit": commit(), "machine": machine(), "settings": " ".join(settings)}
     new = not os.path.exists(path)
     with open(path, "a", newline="") as f:
         writer = csv.DictWriter(f, COLUMNS, lineterminator="\n")

@@ -64,8 +64,9 @@ class Setting:
             shutil.rmtree(self.home, ignore_errors=True)
 
     def ottla(self):
-        return self.own(Ottla(os.path.join(self.home, "ottla"), self.options.ottla,
-                              self.options.override))
+        """Runs a copy of the program: a build meanwhile must not change what is measured."""
+        copy = shutil.copy(self.options.ottla, os.path.join(self.home, "ottla-measured"))
+        return self.own(Ottla(os.path.join(self.home, "ottla"), copy, self.options.override))
 
     def kafka(self):
         cache = os.environ.get("KAFKA_PEER_DIR", os.path.expanduser("~/.cache/kafka-peer"))
