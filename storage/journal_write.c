@@ -174,11 +174,11 @@ enum status journal_write_frame(struct journal *journal, size_t limit_bytes, boo
         .flags = journal->opened ? 0 : JOURNAL_FRAME_OPENED});
     uint64_t started = clock_monotonic_ns();
     enum status status = journal_ring_write(&journal->ring, journal->frame.bytes, padded);
-    count_frame(journal, padded, clock_monotonic_ns() - started);
     if (status != STATUS_OK) {
         journal_fail(journal, status);
         return status;
     }
+    count_frame(journal, padded, clock_monotonic_ns() - started);
     frame_written(journal);
     end_list(&journal->packed, STATUS_OK);
     return STATUS_OK;

@@ -101,17 +101,28 @@ void log_remove_files(struct partition_log *log, int64_t base_offset, int64_t no
     log_writer_submit(log->shard->writer, log->shard, &removal->job);
 }
 
-/* Whether the first segment may go: it is not the active one and the writer is through with it. */
-static bool can_drop_first(const struct log_content *content)
+/* Whether the first segment may go: it is not the active one, the writer is through with it, and
+ * the names of those behind it are on the disk. Else a power cut could take all segments. */
+static bool can_drop_first(struct partition_log *log)
 {
-    return content->segment_count > 1 && content->segments[0]->finished;
+    struct log_content *content = log->content;
+    if (content->segment_count < 2 || !content->segments[0]->finished) {
+        return false;
+    }
+    if (content->segments[1]->finished
+        || (content->segments[1]->on_disk && !content->names_unsynced)) {
+        return true;
+    }
+    content->sync_wanted = true; /* and then it is looked at again */
+    log_write_submit(log);
+    return false;
 }
 
 /* Batches in memory that belong to the first segment are in its file; they go with it. */
 static void drop_first(struct partition_log *log, int64_t now_ms)
 {
     struct log_content *content = log->content;
-    assert(can_drop_first(content));
+    assert(content->segment_count > 1 && content->segments[0]->finished);
     int64_t base = content->segments[0]->base_offset;
     while (content->tail.written > 0 && log_tail_at(&content->tail, 0)->segment == base) {
         log_drop_tail(log, 1);
@@ -132,11 +143,16 @@ static void raise_start(struct partition_log *log, int64_t offset)
     }
 }
 
-/* Removes segments that lie wholly below the start offset. */
-static void drop_below_start(struct partition_log *log, int64_t now_ms)
+/* Whether the first segment lies wholly below the start offset. */
+static bool is_below_start(const struct partition_log *log)
 {
-    struct log_content *content = log->content;
-    while (can_drop_first(content) && content->segments[1]->base_offset <= log->start_offset) {
+    const struct log_content *content = log->content;
+    return content->segment_count > 1 && content->segments[1]->base_offset <= log->start_offset;
+}
+
+void log_drop_below_start(struct partition_log *log, int64_t now_ms)
+{
+    while (is_below_start(log) && can_drop_first(log)) {
         drop_first(log, now_ms);
     }
 }
@@ -148,7 +164,7 @@ enum status partition_log_delete_records(struct partition_log *log, int64_t offs
     }
     if (log->content != NULL) {
         raise_start(log, offset);
-        drop_below_start(log, log->shard->now_ms);
+        log_drop_below_start(log, log->shard->now_ms);
     }
     return STATUS_OK;
 }
@@ -199,13 +215,13 @@ int64_t partition_log_retention(struct partition_log *log, int64_t now_ms)
         if (content->segment_count == 1 && is_expired(log, content->segments[0], now_ms)) {
             roll(log, now_ms);
         }
-        while (can_drop_first(content) && (is_expired(log, content->segments[0], now_ms)
-            || is_surplus(log, content->segments[0]))) {
+        while ((is_expired(log, content->segments[0], now_ms)
+            || is_surplus(log, content->segments[0])) && can_drop_first(log)) {
             drop_first(log, now_ms);
             raise_start(log, content->segments[0]->base_offset);
         }
     }
-    drop_below_start(log, now_ms);
+    log_drop_below_start(log, now_ms);
     return log->start_offset;
 }
 
@@ -219,6 +235,7 @@ enum status partition_log_reset(struct partition_log *log, int64_t start_offset)
     struct log_content *content = log->content;
     bool made = content != NULL && content->directory_made;
     bool durable = content != NULL && content->metadata_durable;
+    bool gaps = content != NULL && content->has_gaps;
     for (size_t i = 0; content != NULL && i < content->segment_count; i++) {
         log_remove_files(log, content->segments[i]->base_offset, log->shard->now_ms);
     }
@@ -231,6 +248,7 @@ enum status partition_log_reset(struct partition_log *log, int64_t start_offset)
     content = log_content_of(log);
     content->directory_made = made;
     content->metadata_durable = durable;
+    content->has_gaps = gaps;
     content->epochs_changed = true;
     log_content_add(content, start_offset, log->shard->now_ms);
     log_write_submit(log);

@@ -45,6 +45,9 @@ struct log_cursor {
     uint64_t position;
 };
 
+/* An empty file in the directory of a log that has, or had, gaps between its batches. */
+#define LOG_GAPS_NAME "gaps"
+
 enum { LOG_CURSORS = 4, LOG_SNAPSHOTS_KEPT = 2 };
 
 struct log_write;
@@ -79,6 +82,9 @@ struct log_content {
     int64_t last_append_ms;
     bool directory_made;
     bool metadata_durable;     /* partition.metadata was synced */
+    bool has_gaps;             /* a compacted log, or a copy of one: offsets may be missing */
+    bool gaps_noted;           /* the file LOG_GAPS_NAME says so too */
+    bool sync_wanted;          /* the next job must sync */
     bool names_unsynced;       /* files or the directory were made since the last sync */
     bool producers_changed;    /* since the last snapshot */
     struct buffer roll_snapshot; /* producers as they were when a segment was begun */
@@ -125,6 +131,9 @@ void log_content_free(struct partition_log *log);
 
 struct log_segment *log_segment_new(int64_t base_offset, int64_t now_ms);
 void log_segment_free(struct log_shard *shard, struct log_segment *segment);
+
+/* Whether offsets may be missing between batches. In other logs that is damage. */
+bool log_may_have_gaps(const struct partition_log *log);
 
 /* Adds a segment behind the others and makes it the active one. */
 struct log_segment *log_content_add(struct log_content *content, int64_t base_offset,
@@ -173,6 +182,9 @@ void log_end_waiters(struct partition_log *log, enum status status);
 
 /* Drops batches in memory that are in the file, oldest first, until `bytes` are gone. */
 void log_drop_tail(struct partition_log *log, size_t bytes);
+
+/* Removes segments that lie wholly below the start offset, if the writer is through with them. */
+void log_drop_below_start(struct partition_log *log, int64_t now_ms);
 
 /* Removes the files of a segment: renamed now, deleted after file.delete.delay.ms. */
 void log_remove_files(struct partition_log *log, int64_t base_offset, int64_t now_ms);

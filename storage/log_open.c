@@ -27,6 +27,7 @@ struct listing {
     struct offsets segments;
     struct offsets snapshots;
     bool has_metadata;
+    bool has_gaps;
 };
 
 static void add_offset(struct offsets *offsets, int64_t value)
@@ -83,6 +84,8 @@ static bool list_entry(void *context, const char *name, bool is_directory)
         add_offset(&listing->snapshots, offset);
     } else if (strcmp(name, "partition.metadata") == 0) {
         listing->has_metadata = true;
+    } else if (strcmp(name, LOG_GAPS_NAME) == 0) {
+        listing->has_gaps = true;
     }
     return true;
 }
@@ -239,7 +242,7 @@ static void drop_behind(struct partition_log *log, const struct listing *listing
 static bool note_gap(struct log_recover *recover, size_t number, int64_t end_offset)
 {
     struct log_content *content = recover->log->content;
-    if (number + 1 >= content->segment_count || recover->log->settings->compact
+    if (number + 1 >= content->segment_count || log_may_have_gaps(recover->log)
         || content->segments[number + 1]->base_offset == end_offset) {
         return false;
     }
@@ -418,6 +421,8 @@ static enum status load(struct partition_log *log, const struct log_recovery *gi
     }
     log_content_of(log);
     log->content->metadata_durable = listing->has_metadata;
+    log->content->has_gaps = listing->has_gaps;
+    log->content->gaps_noted = listing->has_gaps;
     enum status status = load_segments(log, listing, clock_wall_ms());
     if (status != STATUS_OK) {
         return status;

@@ -321,6 +321,9 @@ enum status partition_log_read(struct partition_log *log, int64_t offset, size_t
     if (status == STATUS_NOT_FOUND) {
         return STATUS_OK;
     }
+    if (status == STATUS_OK && header.base_offset > offset && !log_may_have_gaps(log)) {
+        status = STATUS_CORRUPT;
+    }
     if (status == STATUS_OK) {
         status = read_range(log, segment, position, &header, max_bytes, whole_first, read);
     }

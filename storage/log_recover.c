@@ -220,7 +220,7 @@ static bool offsets_fit(const struct log_recover *recover, const struct batch_he
             && batch_last_offset(header) >= recover->recovery_point)) {
         return false;
     }
-    return recover->log->settings->compact || !recover->expected_is_exact
+    return log_may_have_gaps(recover->log) || !recover->expected_is_exact
         || header->base_offset == recover->expected;
 }
 

@@ -30,6 +30,7 @@ struct log_write {
     bool sync;
     bool sync_names;
     bool finishes;             /* the segment takes no more */
+    bool note_gaps;            /* make LOG_GAPS_NAME */
     struct file *log_file;     /* null: to be opened; results stay here */
     struct file *offsets_file;
     struct file *times_file;
@@ -67,6 +68,19 @@ static enum status make_directory(struct log_write *write)
     assert(length > 0 && (size_t)length < sizeof path);
     snprintf(text, sizeof text, "version: 0\ntopic_id: %s", id);
     return file_replace(path, view_text(text), write->sync);
+}
+
+static enum status note_gaps(struct log_write *write)
+{
+    char path[FILE_PATH_MAX];
+    struct file *file;
+    int length = snprintf(path, sizeof path, "%s/%s", write->directory, LOG_GAPS_NAME);
+    assert(length > 0 && (size_t)length < sizeof path);
+    enum status status = file_open(path, FILE_WRITE | FILE_CREATE, &file);
+    if (status == STATUS_OK) {
+        file_unref(file);
+    }
+    return status;
 }
 
 static enum status open_missing(struct log_write *write)
@@ -155,6 +169,9 @@ static enum status run_write(struct log_job *job)
     enum status status = STATUS_OK;
     if (write->make_directory) {
         status = make_directory(write);
+    }
+    if (status == STATUS_OK && write->note_gaps) {
+        status = note_gaps(write);
     }
     if (status == STATUS_OK) {
         status = open_missing(write);
@@ -265,6 +282,7 @@ static void note_written(struct partition_log *log, struct log_write *write)
     assert(segment != NULL);
     note_segment_written(log, segment, write);
     content->directory_made = true;
+    content->gaps_noted = content->gaps_noted || write->note_gaps;
     content->metadata_durable = content->metadata_durable || write->sync;
     content->names_unsynced = content->names_unsynced && !write->sync_names;
     assert(content->unwritten_bytes >= write->bytes);
@@ -295,7 +313,7 @@ static bool wants_job(const struct log_content *content)
     struct list_link *last = content->waiters.head.previous;
     bool flush = !list_is_empty(&content->waiters)
         && container_of(last, struct log_waiter, link)->target_offset > content->synced_offset;
-    return flush || unfinished
+    return flush || unfinished || content->sync_wanted
         || (active != NULL && !active->on_disk && !has_unwritten(content));
 }
 
@@ -329,6 +347,7 @@ static void write_done(struct log_job *job, enum status status)
     }
     free_write(write);
     if (status == STATUS_OK) {
+        log_drop_below_start(log, log->shard->now_ms);
         write_more(log);
     }
     log_end_waiters(log, status);
@@ -429,7 +448,7 @@ static bool needs_sync(const struct partition_log *log, const struct log_segment
     uint64_t end = write->position + write->bytes;
     bool late = content->unsynced_since_ms >= 0 && log->settings->flush_ms != INT64_MAX
         && log->shard->now_ms - content->unsynced_since_ms >= log->settings->flush_ms;
-    return !list_is_empty(&content->waiters) || write->finishes || late
+    return !list_is_empty(&content->waiters) || write->finishes || late || content->sync_wanted
         || end - segment->synced_bytes >= log->shard->settings.sync_after_bytes
         || content->records_unsynced >= log->settings->flush_messages;
 }
@@ -469,8 +488,10 @@ void log_write_submit(struct partition_log *log)
     struct log_write *write = new_write(log, segment);
     bool all = collect_batches(content, segment, write);
     write->finishes = all && !is_active;
-    content->names_unsynced = content->names_unsynced || !segment->on_disk;
+    write->note_gaps = content->has_gaps && !content->gaps_noted;
+    content->names_unsynced = content->names_unsynced || !segment->on_disk || write->note_gaps;
     write->sync = needs_sync(log, segment, write);
+    content->sync_wanted = content->sync_wanted && !is_active;
     write->make_directory = !content->directory_made
         || (write->sync && !content->metadata_durable);
     write->sync_names = write->sync && content->names_unsynced;

@@ -132,6 +132,11 @@ struct log_segment *log_content_add(struct log_content *content, int64_t base_of
     return segment;
 }
 
+bool log_may_have_gaps(const struct partition_log *log)
+{
+    return log->settings->compact || (log->content != NULL && log->content->has_gaps);
+}
+
 struct log_segment *log_active(const struct log_content *content)
 {
     return content->segment_count == 0 ? NULL : content->segments[content->segment_count - 1];
@@ -378,6 +383,7 @@ enum status partition_log_append(struct partition_log *log, struct slice batch, 
     }
     struct log_segment *segment = segment_for(log, &header, now_ms);
     struct log_content *content = log->content;
+    content->has_gaps = content->has_gaps || header.base_offset > log->next_offset;
     uint64_t position = segment->size_bytes;
     log_tail_add(&content->tail, slice_view(batch), batch.block,
         (struct tail_batch){.base_offset = header.base_offset,

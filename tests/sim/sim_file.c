@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "io/file.h"
 
@@ -80,7 +81,7 @@ uint64_t sim_disk_random(uint64_t bound)
     return (z ^ (z >> 31)) % bound;
 }
 
-/* Inodes ---------------------------------------------------------------------------------------- */
+/* Inodes ------------------------------------------------------------------------------------ */
 
 static void inode_release(struct inode *inode)
 {
@@ -134,7 +135,7 @@ static void image_copy(struct image *to, const struct image *from)
     }
 }
 
-/* Trees ----------------------------------------------------------------------------------------- */
+/* Trees ------------------------------------------------------------------------------------- */
 
 static size_t tree_place(const struct tree *tree, const char *path)
 {
@@ -249,7 +250,7 @@ static void tree_rename(struct tree *tree, const char *from, const char *to)
     }
 }
 
-/* Changes of names ------------------------------------------------------------------------------ */
+/* Changes of names -------------------------------------------------------------------------- */
 
 static void change_free(struct change *change)
 {
@@ -267,6 +268,7 @@ static void change_note(const char *removed, const char *added, struct inode *in
         disk.change_capacity = disk.change_capacity * 2 + 16;
         disk.changes = memory_resize(disk.changes, disk.change_capacity, sizeof *disk.changes);
     }
+    log_debug("disk", "%s -> %s", removed == NULL ? "" : removed, added == NULL ? "" : added);
     if (inode != NULL) {
         inode->references++;
     }
@@ -306,7 +308,7 @@ static void changes_sync(const char *directory)
     disk.change_count = kept;
 }
 
-/* Faults ---------------------------------------------------------------------------------------- */
+/* Faults ------------------------------------------------------------------------------------ */
 
 void sim_disk_reset(uint64_t seed)
 {
@@ -386,6 +388,7 @@ static void inode_crash(struct inode *inode)
 void sim_disk_restart(void)
 {
     size_t kept = disk.change_count == 0 ? 0 : sim_disk_random(disk.change_count + 1);
+    log_debug("disk", "restart: %zu of %zu changes of names are kept", kept, disk.change_count);
     for (size_t i = 0; i < disk.change_count; i++) {
         if (i < kept) {
             change_store(&disk.changes[i]);
@@ -491,7 +494,7 @@ static bool is_dead(const struct file *file)
     return disk.crashed || file->incarnation != disk.incarnation;
 }
 
-/* io/file.h ------------------------------------------------------------------------------------- */
+/* io/file.h --------------------------------------------------------------------------------- */
 
 static struct inode *new_inode(const char *path, bool is_directory)
 {
@@ -759,6 +762,7 @@ enum status file_sync_directory(const char *path)
     }
     enum status status = begin(&torn);
     if (status == STATUS_OK) {
+        log_debug("disk", "names of %s are stored", path);
         changes_sync(strcmp(path, "/") == 0 ? "" : path);
     }
     return status;

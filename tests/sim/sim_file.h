@@ -1,10 +1,10 @@
 /* The disk of simulations: io/file.h over memory, with the faults of real disks.
  *
  * Every file has two images: what a reader sees, and what is on the disk. A sync copies the first
- * over the second; a durable write (FILE_DURABLE) changes both. A crash keeps, of what differs, some
- * 512-byte sectors and loses the others. Names (creations, renames, removals) are kept up to some
- * point in their order unless their directory was synced. One disk for the process, since io/file.h
- * has none to pass; used from one thread.
+ * over the second; a durable write (FILE_DURABLE) changes both. A crash keeps, of what differs,
+ * some 512-byte sectors and loses the others. Names (creations, renames, removals) are kept up to
+ * some point in their order unless their directory was synced. One disk for the process, since
+ * io/file.h has none to pass; used from one thread.
  */
 #ifndef OTTLA_TESTS_SIM_SIM_FILE_H
 #define OTTLA_TESTS_SIM_SIM_FILE_H

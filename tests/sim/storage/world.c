@@ -44,7 +44,7 @@ uint64_t world_frames(const struct world *world)
     return world->frames_before + stats.frames;
 }
 
-/* Submitting ------------------------------------------------------------------------------------ */
+/* Submitting -------------------------------------------------------------------------------- */
 
 struct submission {
     struct journal_op op;
@@ -182,7 +182,7 @@ static void submit(struct world *world)
     }
 }
 
-/* Committing ------------------------------------------------------------------------------------ */
+/* Committing -------------------------------------------------------------------------------- */
 
 /* The batch of a committed entry: one record with the serial as key, by an idempotent producer. */
 static struct slice make_batch(const struct world *world, unsigned group, uint64_t serial,
@@ -250,7 +250,7 @@ static void commit_some(struct world *world)
     }
 }
 
-/* Checkpoints ----------------------------------------------------------------------------------- */
+/* Checkpoints ------------------------------------------------------------------------------- */
 
 struct flush {
     struct world *world;
@@ -312,7 +312,7 @@ static void checkpoint(struct world *world, unsigned number)
     }
 }
 
-/* Everything ------------------------------------------------------------------------------------ */
+/* Everything -------------------------------------------------------------------------------- */
 
 static void delete_records(struct world *world)
 {

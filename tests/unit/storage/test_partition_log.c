@@ -1,4 +1,4 @@
-/* Appending and reading a partition log, from memory and from files, across segments and restarts. */
+/* Appending and reading a partition log, from memory and from files, over segments and restarts. */
 #include "storage/partition_log.h"
 
 #include <stdlib.h>
