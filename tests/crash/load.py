@@ -16,7 +16,7 @@ from collections import deque
 
 from client import (COORDINATOR_BUSY, DUPLICATE_SEQUENCE, ILLEGAL_GENERATION, LOST, PRODUCE,
                     REBALANCE, RETRIABLE, STORAGE_ERROR, UNKNOWN_MEMBER, Client, Tail, batch,
-                    produce_body, read_batches, read_produce)
+                    produce_body, read_batches, read_produce, wait_for)
 
 WINDOW = 5  # batches of a partition under way; what an idempotent producer may resend
 
@@ -190,6 +190,7 @@ class Committer(Worker):
         self.member, self.generation = "", -1
 
     def work(self, client):
+        self.refused(client.find_coordinator(self.group))
         while not self.load.stopping:
             if self.is_member and self.generation < 0:
                 self.become_member(client)
@@ -213,19 +214,21 @@ class Committer(Worker):
             time.sleep(0.05)
 
     def refused(self, error):
+        if error == 0:
+            return
         if error in (UNKNOWN_MEMBER, ILLEGAL_GENERATION, REBALANCE) and self.is_member:
             self.generation = -1
             self.member = "" if error == UNKNOWN_MEMBER else self.member
             return
         assert error in (*COORDINATOR_BUSY, STORAGE_ERROR), "%s: error %d" % (self.name, error)
 
+    def settled(self, client):
+        found = client.committed(self.group, [self.part])[self.part]
+        return None if found[1] in COORDINATOR_BUSY else found
+
     def check(self, client):
         """Between what was acknowledged and what was tried, now that nothing is under way."""
-        while True:
-            offset, error = client.committed(self.group, [self.part])[self.part]
-            if error not in COORDINATOR_BUSY:
-                break
-            time.sleep(0.02)
+        offset, error = wait_for("the coordinator of " + self.group, lambda: self.settled(client))
         low, high = self.acked, self.sent
         assert error == 0, "%s: OffsetFetch error %d" % (self.group, error)
         assert low <= max(offset, 0) <= high, "%s: committed %d, acknowledged %d, tried %d" % (

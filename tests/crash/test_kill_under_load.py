@@ -59,12 +59,15 @@ def run(overrides, kills, seed):
         broker.stop()
         assert longest < RESTART_LIMIT_S, "a restart took %.1f s" % longest
         assert all(p.next[0] > kills for p in load.producers), "a producer hardly got anywhere"
+        assert all(c.acked > kills for c in load.committers), "a committer hardly got anywhere"
         print("%d values, longest restart %.2f s" % (total, longest))
         for producer in load.producers:
             print("%s: %d refused" % (producer.name, len(producer.refused)))
     except BaseException:
         broker.failed = True
         print(broker.log_tail(40))
+        print("broker: %s" % ("alive" if broker.alive() else
+                              broker.process and "ended with %s" % broker.process.returncode))
         print("data: %s" % broker.own_dir)
         raise
     finally:

@@ -281,6 +281,10 @@ class Client(wire.Conn):
         return answer["errorCode"], answer["producerId"], answer["producerEpoch"]
 
     # ---- groups
+    def find_coordinator(self, group):
+        """error; the first one makes __consumer_offsets"""
+        return self.call("FindCoordinator", 1, key=group, keyType=0)["errorCode"]
+
     def commit(self, group, offsets, generation=-1, member=""):
         """offsets: {(topic, partition): offset}; {(topic, partition): error}"""
         topics = [{"name": t, "partitions": [{"partitionIndex": p, "committedOffset": offset,
