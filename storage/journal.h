@@ -146,8 +146,8 @@ void journal_abandon(struct journal *journal);
  * order of submits is the order in the journal. */
 void journal_submit(struct journal *journal, struct journal_op *op);
 
-/* The owner's groups have begun and answer calls for checkpoints. From now on one file of the ring is
- * kept free for the next start, which has to write before it can checkpoint. From any thread. */
+/* The owner's groups have begun and answer calls for checkpoints. From now on one file of the ring
+ * is kept free for the next start, which has to write before it can checkpoint. From any thread. */
 void journal_running(struct journal *journal);
 
 /* The group needs nothing up to and with this index any more: a checkpoint on the disk vouches for

@@ -28,8 +28,8 @@ void log_scan_start(struct log_scan *scan, struct file *file, uint64_t position,
 /* Releases memory. */
 void log_scan_free(struct log_scan *scan);
 
-/* The header at the current position. STATUS_NOT_FOUND: at the end. STATUS_TRUNCATED: the batch does
- * not end before `end`. STATUS_INVALID, STATUS_UNSUPPORTED: no batch is there. STATUS_IO. */
+/* The header at the current position. STATUS_NOT_FOUND: at the end. STATUS_TRUNCATED: the batch
+ * does not end before `end`. STATUS_INVALID, STATUS_UNSUPPORTED: no batch is there. STATUS_IO. */
 MUST_USE enum status log_scan_header(struct log_scan *scan, struct batch_header *header);
 
 /* The whole batch whose header was just read; valid until the next call. */

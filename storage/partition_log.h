@@ -69,7 +69,7 @@ struct log_identity {
 
 /* What the group's checkpoint says; all -1 without one: then all segments are checked. */
 struct log_recovery {
-    int64_t next_offset; /* the log is synced up to here: nothing below needs a check */
+    int64_t next_offset; /* synced up to here, where a batch ends: nothing below needs a check */
     int64_t log_start;
 };
 
@@ -111,8 +111,9 @@ MUST_USE enum status partition_log_cut_damage(struct partition_log *log);
 MUST_USE enum status partition_log_reset(struct partition_log *log, int64_t start_offset);
 
 /* Appends a whole, valid batch (magic 2) whose base offset and leader epoch are final. Its base
- * offset must be the log's end (or above, when copying a compacted log: the log remembers that). Takes a reference on the
- * block; small batches are copied instead. Also updates epochs and producer state.
+ * offset must be the log's end (or above, when copying a compacted log: the log remembers that).
+ * Takes a reference on the block; small batches are copied instead. Also updates epochs and
+ * producer state.
  * STATUS_OUT_OF_RANGE: below the end. STATUS_CORRUPT: the log is damaged. Else the status of the
  * writer, when it is offline. */
 MUST_USE enum status partition_log_append(struct partition_log *log, struct slice batch,
