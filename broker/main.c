@@ -1,6 +1,7 @@
 /* The command line: ottla server [server.properties] [--override key=value]..., --help, --version.
  * Exit codes: 0 done, 1 the broker could not start, 2 the command line is wrong. */
 #include <getopt.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +103,18 @@ static int run_server(const struct arguments *arguments)
     return code;
 }
 
+/* Threads give memory back in larger steps, and there are no more pools than threads that allocate
+ * much. */
+static void tune_allocator(void)
+{
+    mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
+    mallopt(M_TOP_PAD, 256 * 1024);
+    mallopt(M_ARENA_MAX, 4);
+}
+
 int main(int count, char **words)
 {
+    tune_allocator();
     struct arguments arguments = {
         .overrides = memory_new_zero((size_t)count, sizeof(const char *)),
     };

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -230,6 +231,31 @@ static void free_bytes(const void *data, size_t length, void *argument)
     free(argument);
 }
 
+/* evbuffer_add sizes a new chain by the one before it, and a file range counts there with its
+ * position in the file: behind one, bytes go in as a piece of their own. */
+static void add_piece(struct evbuffer *out, const uint8_t *bytes, size_t length)
+{
+    if (length > 0) {
+        uint8_t *copy = memory_new(length);
+        memcpy(copy, bytes, length);
+        evbuffer_add_reference(out, copy, length, free_bytes, copy);
+    }
+}
+
+static void write_spliced(struct request *request, struct evbuffer *out)
+{
+    const struct buffer *answer = &request->answer;
+    size_t from = 0;
+    for (size_t i = 0; i < request->gap_count; i++) {
+        size_t to = request->gaps[i].position;
+        assert(to >= from && to <= answer->length);
+        add_piece(out, answer->data + from, to - from);
+        request->fill_gap(request, i, out);
+        from = to;
+    }
+    add_piece(out, answer->data + from, answer->length - from);
+}
+
 void request_write_answer(struct request *request, struct evbuffer *out)
 {
     assert(request->answered);
@@ -238,17 +264,13 @@ void request_write_answer(struct request *request, struct evbuffer *out)
     }
     assert(request->answer.length > 4);
     struct buffer *answer = &request->answer;
-    size_t from = 0;
-    bool copied = answer->length < COPY_BELOW_BYTES || request->gap_count > 0;
-    for (size_t i = 0; i < request->gap_count; i++) {
-        size_t to = request->gaps[i].position;
-        assert(to >= from && to <= answer->length);
-        evbuffer_add(out, answer->data + from, to - from);
-        request->fill_gap(request, i, out);
-        from = to;
-    }
-    if (copied) {
-        evbuffer_add(out, answer->data + from, answer->length - from);
+    struct connection *connection = request->connection;
+    connection->spliced &= evbuffer_get_length(out) > 0;
+    if (request->gap_count > 0) {
+        connection->spliced = true;
+        write_spliced(request, out);
+    } else if (answer->length < COPY_BELOW_BYTES && !connection->spliced) {
+        evbuffer_add(out, answer->data, answer->length);
     } else {
         evbuffer_add_reference(out, answer->data, answer->length, free_bytes, answer->data);
         *answer = (struct buffer){0};

@@ -28,7 +28,7 @@ static void run_ended(struct checkpoint_run *run)
 {
     struct group *group = run->group;
     struct replicas *replicas = group->shard->replicas;
-    if (run->status == STATUS_OK && !group->closed) {
+    if (run->status == STATUS_OK && !group->closed && replicas->journal != NULL) {
         journal_mark(replicas->journal, group->id, run->checkpoint.index);
         group->marked_index = run->checkpoint.index;
     } else if (run->status != STATUS_OK) {

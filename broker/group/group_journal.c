@@ -11,6 +11,7 @@
 
 struct group_write {
     struct journal_op op;
+    struct list_link link;   /* in the shard's writes of this turn */
     struct mail mail;
     struct group *group;
     enum status status;
@@ -52,10 +53,28 @@ static void journal_done(struct journal_op *op, enum status status)
     shard_post(write->group->shard, &write->mail);
 }
 
+/* At the end of the turn: all that the turn's requests want written leaves together, so that it
+ * goes into one write of the journal and not the first alone into one and the rest into the next. */
+void group_journal_submit(struct shard_task *task)
+{
+    struct replicas *replicas = container_of(task, struct replicas, submit);
+    struct list_link *link;
+    while ((link = list_pop_front(&replicas->writes)) != NULL) {
+        struct group_write *write = container_of(link, struct group_write, link);
+        if (replicas->journal != NULL) {
+            journal_submit(replicas->journal, &write->op);
+        } else {
+            journal_done(&write->op, STATUS_CLOSED); /* the process ends */
+        }
+    }
+}
+
 static void submit(struct group_write *write)
 {
+    struct replicas *replicas = write->group->shard->replicas;
     write->op.done = journal_done;
-    journal_submit(write->group->shard->replicas->journal, &write->op);
+    list_push_back(&replicas->writes, &write->link);
+    shard_defer(write->group->shard, &replicas->submit);
 }
 
 void group_journal_append(struct group *group, uint64_t first, uint64_t last, uint64_t term)

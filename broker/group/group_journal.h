@@ -15,6 +15,9 @@ void group_journal_save(struct group *group, uint64_t term, int32_t voted_for);
 /* Submits a truncation; nothing follows. */
 void group_journal_truncate(struct group *group, uint64_t index);
 
+/* The task of a shard's replicas that hands the turn's writes to the journal. */
+void group_journal_submit(struct shard_task *task);
+
 /* What the group does with the notices; implemented in group.c. */
 void group_step(struct group *group, const struct raft_event *event);
 void group_io_done(struct group *group);

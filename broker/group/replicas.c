@@ -11,6 +11,7 @@
 #include "broker/controller/topic_image.h"
 #include "broker/group/offsets_group.h"
 #include "broker/group/boot.h"
+#include "broker/group/group_journal.h"
 #include "broker/group/partition.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
@@ -54,6 +55,8 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     topic_index_init(&replicas->topics_by_name, TOPIC_INDEX_NAME);
     topic_index_init(&replicas->topics_by_id, TOPIC_INDEX_ID);
     replicas->raft_limits = group_limits();
+    list_init(&replicas->writes);
+    replicas->submit.run = group_journal_submit;
     list_init(&replicas->dirty);
     list_init(&replicas->offsets_groups);
     for (int i = 0; i < REPLICAS_STEP_DEPTH; i++) {

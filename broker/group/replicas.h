@@ -32,8 +32,10 @@ struct replicas {
     struct topic_index topics_by_id;
     struct log_shard *logs;
     struct log_writer *writer;        /* the process's; not owned */
-    struct journal *journal;          /* the process's; not owned */
+    struct journal *journal;          /* the process's; not owned; null when it is closed */
     struct list offsets_groups;       /* broker/group/offsets_group.h */
+    struct list writes;               /* of this turn, on their way to the journal */
+    struct shard_task submit;         /* hands them over (group_journal.h) */
     struct list dirty;                /* groups with something to checkpoint, oldest first */
     struct raft_limits raft_limits;   /* of all groups */
     struct raft_actions actions[REPLICAS_STEP_DEPTH];

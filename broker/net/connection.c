@@ -24,6 +24,7 @@
 
 enum {
     SCRATCH_BYTES = 64 * 1024,
+    SCRATCH_BEHIND_BYTES = 4 * 1024,     /* behind a large frame: what follows it has its own turn */
     FIRST_BLOCK_BYTES = 64 * 1024,       /* a frame's first allocation, then doubled */
     MAX_UNSENT_BYTES = 8 * 1024 * 1024,  /* answers waiting before reading stops */
     STALLED_FRAME_MS = 30000,            /* no byte of a frame under way for so long */
@@ -310,7 +311,8 @@ static bool read_once(struct connection *connection)
     if (direct > 0) {
         parts[count++] = (struct iovec){frame->block->bytes + frame->have, direct};
     }
-    parts[count++] = (struct iovec){scratch, sizeof scratch};
+    size_t behind = direct > SCRATCH_BYTES ? SCRATCH_BEHIND_BYTES : SCRATCH_BYTES;
+    parts[count++] = (struct iovec){scratch, behind};
     ssize_t got = readv(connection->fd, parts, count);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         return false;
@@ -328,7 +330,7 @@ static bool read_once(struct connection *connection)
         }
     }
     take_bytes(connection, scratch, (size_t)got - into_frame);
-    return !connection->closed && (size_t)got == direct + sizeof scratch;
+    return !connection->closed && (size_t)got == direct + behind;
 }
 
 static void readable(evutil_socket_t fd, short what, void *argument)

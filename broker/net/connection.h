@@ -47,6 +47,7 @@ struct connection {
     bool closed;
     bool reading;
     bool closing_after_answers;
+    bool spliced;                /* a file range is among what is still to be written */
     struct event *read_event;
     struct event *write_event;
     struct evbuffer *out;

@@ -11,7 +11,7 @@ bool mailbox_push(struct mailbox *box, struct mail *mail)
     do {
         mail->next = head;
     } while (!atomic_compare_exchange_weak_explicit(&box->newest, &head, mail,
-                                                    memory_order_release, memory_order_relaxed));
+                                                    memory_order_seq_cst, memory_order_relaxed));
     return head == NULL;
 }
 

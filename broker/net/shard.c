@@ -45,14 +45,12 @@ static bool run_mail(struct shard *shard)
     return any;
 }
 
-static void wake_readable(evutil_socket_t fd, short what, void *argument)
+/* Edge triggered: each write wakes once, and nobody has to read the counter. */
+static void woken(evutil_socket_t fd, short what, void *argument)
 {
+    (void)fd;
     (void)what;
-    struct shard *shard = argument;
-    uint64_t count;
-    ssize_t got = read(fd, &count, sizeof count);
-    (void)got;
-    run_mail(shard);
+    (void)argument;
 }
 
 static void tick_due(evutil_socket_t fd, short what, void *argument)
@@ -82,8 +80,8 @@ enum status shard_open(struct shard *shard, int number, struct broker *broker,
         close(shard->wake_fd);
         return STATUS_IO;
     }
-    shard->wake_event = event_new(shard->base, shard->wake_fd, EV_READ | EV_PERSIST,
-                                  wake_readable, shard);
+    shard->wake_event = event_new(shard->base, shard->wake_fd, EV_READ | EV_PERSIST | EV_ET,
+                                  woken, shard);
     shard->tick_event = event_new(shard->base, -1, EV_PERSIST, tick_due, shard);
     struct timeval every = {.tv_usec = SHARD_TICK_MS * 1000};
     event_add(shard->wake_event, NULL);
@@ -91,14 +89,25 @@ enum status shard_open(struct shard *shard, int number, struct broker *broker,
     return STATUS_OK;
 }
 
+/* Waits for events, unless there is something to do already. `asleep` is set before the mailbox is
+ * looked at, and a sender looks at `asleep` after its mail is in: one of the two sees the other. */
+static void wait_for_events(struct shard *shard)
+{
+    bool busy = !list_is_empty(&shard->background);
+    atomic_store(&shard->asleep, true);
+    bool mail = atomic_load(&shard->mailbox.newest) != NULL;
+    event_base_loop(shard->base, busy || mail ? EVLOOP_NONBLOCK : EVLOOP_ONCE);
+    atomic_store(&shard->asleep, false);
+}
+
 static void *shard_main(void *argument)
 {
     struct shard *shard = argument;
     while (!shard->stopping) {
-        bool busy = !list_is_empty(&shard->background);
-        event_base_loop(shard->base, busy ? EVLOOP_NONBLOCK : EVLOOP_ONCE);
+        wait_for_events(shard);
+        run_mail(shard);
         run_deferred(shard);
-        if (busy) {
+        if (!list_is_empty(&shard->background)) {
             run_background(shard);
             run_deferred(shard);
         }
@@ -122,7 +131,8 @@ enum status shard_start(struct shard *shard)
 
 void shard_post(struct shard *shard, struct mail *mail)
 {
-    if (mailbox_push(&shard->mailbox, mail)) {
+    mailbox_push(&shard->mailbox, mail);
+    if (atomic_exchange(&shard->asleep, false)) {
         uint64_t one = 1;
         ssize_t written = write(shard->wake_fd, &one, sizeof one);
         assert(written == (ssize_t)sizeof one);

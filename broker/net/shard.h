@@ -8,6 +8,7 @@
 
 #include <event2/event.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct shard {
     struct broker *broker;       /* the process; not owned */
     struct event_base *base;
     struct mailbox mailbox;
+    atomic_bool asleep;          /* or about to be: who sends mail has to wake it */
     int wake_fd;
     struct event *wake_event;
     struct event *tick_event;

@@ -299,6 +299,11 @@ static void close_broker(struct broker *broker)
     } else if (broker->journal != NULL) {
         journal_abandon(broker->journal);
     }
+    for (int i = 0; i < broker->shard_count; i++) {
+        if (broker->shards[i].replicas != NULL) {
+            broker->shards[i].replicas->journal = NULL;
+        }
+    }
     if (broker->writer != NULL) {
         log_writer_stop(broker->writer);
     }
