@@ -351,3 +351,19 @@ void offsets_groups_tick(struct shard *shard, int64_t now_ms)
         }
     }
 }
+
+void offsets_groups_topic_deleted(struct shard *shard, const struct topic_image *topic)
+{
+    int64_t now_ms = clock_wall_ms();
+    struct list *groups = &shard->replicas->offsets_groups;
+    struct list_link *link;
+    for (link = list_first(groups); link != NULL; link = list_next(groups, link)) {
+        struct offsets_group *state = container_of(link, struct offsets_group, link);
+        for (int32_t i = 0; i < state->count; i++) {
+            if (state->partitions[i].state == COORDINATOR_READY) {
+                coordinator_topic_deleted(state->partitions[i].coordinator, topic->name, topic->id,
+                                          now_ms);
+            }
+        }
+    }
+}

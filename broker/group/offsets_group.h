@@ -16,6 +16,8 @@
 #include "broker/group/group.h"
 #include "broker/net/shard.h"
 
+struct topic_image;
+
 /* Gives the start a machine with coordinators. */
 void offsets_group_prepare(struct shard *shard, struct group_start *start);
 
@@ -35,6 +37,9 @@ int32_t offsets_partition_for(struct view group_id, int32_t partition_count);
 void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partition,
                         const struct coordinator_context *context, enum api_key api,
                         const void *request, struct coordinator_call *call);
+
+/* A topic was deleted: the shard's coordinators drop the offsets that were committed for it. */
+void offsets_groups_topic_deleted(struct shard *shard, const struct topic_image *topic);
 
 /* Runs due timers of the shard's coordinators. */
 void offsets_groups_tick(struct shard *shard, int64_t now_ms);

@@ -209,6 +209,7 @@ static void remove_topic(struct replicas *replicas, struct topic_image *topic)
             group_close(group, true);
         }
     }
+    offsets_groups_topic_deleted(replicas->shard, topic);
 }
 
 void replicas_change(struct replicas *replicas, const struct image_changes *changes)

@@ -50,11 +50,14 @@ static void touch(struct connection *connection)
     list_push_back(&connection->shard->connections->all, &connection->link);
 }
 
+/* Small frames have as much again for themselves: large ones that never end, of however many
+ * connections, must not keep everybody else from being read. */
 static bool out_of_memory_budget(struct connection *connection)
 {
     struct connection_limits *limits = limits_of(connection);
-    return atomic_load_explicit(&limits->queued_bytes, memory_order_relaxed) >
-           limits->max_queued_bytes;
+    size_t queued_bytes = atomic_load_explicit(&limits->queued_bytes, memory_order_relaxed);
+    bool is_large = connection->frame.block != NULL && connection->frame.length > FIRST_BLOCK_BYTES;
+    return queued_bytes / (is_large ? 1 : 2) > limits->max_queued_bytes;
 }
 
 static bool may_read(struct connection *connection)

@@ -5,8 +5,8 @@ import time
 
 import clients
 import ottla
-from calls import (commit, committed, connect, coordinator, create, fetch_offsets, heartbeat, join,
-                   join_request, leave, name, put, same, sync, sync_request, until)
+from calls import (commit, committed, connect, coordinator, create, delete, fetch_offsets,
+                   heartbeat, join, join_request, leave, name, put, same, sync, sync_request, until)
 
 UNKNOWN_MEMBER, ILLEGAL_GENERATION, REBALANCING, FENCED = 25, 22, 27, 82
 
@@ -529,3 +529,21 @@ def case_g9_kafkajs_commits_survive():
         broker.start()
         for client in ("kafkajs", "confluent-kafka"):
             clients.run(client, broker.bootstrap, "committed_read", "g9-" + client)
+
+
+def case_g_offsets_go_with_their_topic(bootstrap):
+    """A topic made anew under an old name is not read from the old topic's offsets."""
+    topic, other, group = name("gone"), name("stays"), name("g")
+    with connect(bootstrap) as conn:
+        create(conn, topic, 3)
+        create(conn, other)
+        coordinator(conn, group)
+        for partition in range(3):
+            same(commit(conn, group, topic, 7 + partition, partition), 0)
+        same(commit(conn, group, other, 5), 0)
+        same(committed(conn, group, topic, 2), 9)
+        same(delete(conn, topic)["errorCode"], 0)
+        until(lambda: committed(conn, group, topic, 2) == -1, "the offsets to go")
+        create(conn, topic, 3)
+        same([committed(conn, group, topic, p) for p in range(3)], [-1, -1, -1])
+        same(committed(conn, group, other), 5, "another topic's offset")
