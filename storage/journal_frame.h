@@ -16,8 +16,10 @@ struct journal_frame {
     uint64_t sequence;
 };
 
+/* Allocates the buffer. */
 void journal_frame_init(struct journal_frame *frame);
 
+/* Releases it. */
 void journal_frame_free(struct journal_frame *frame);
 
 /* Starts an empty frame that may take `limit_bytes`, a whole number of pages. */

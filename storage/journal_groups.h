@@ -13,8 +13,10 @@
 
 struct journal_groups;
 
+/* An empty table. */
 struct journal_groups *journal_groups_new(void);
 
+/* Releases it. */
 void journal_groups_free(struct journal_groups *groups);
 
 /* A record went (or, in replay, was found) into the file of this generation. Generations never
@@ -53,6 +55,7 @@ size_t journal_groups_vote_count(const struct journal_groups *groups);
 size_t journal_groups_holding(const struct journal_groups *groups, uint64_t generation,
     uint64_t *ids, size_t capacity);
 
+/* How many groups are known. */
 size_t journal_groups_count(const struct journal_groups *groups);
 
 #endif

@@ -24,6 +24,7 @@ struct journal_reader {
 MUST_USE enum status journal_reader_open(struct journal_reader *reader, const char *directory,
     uint32_t number, uint64_t size_bytes);
 
+/* Closes and releases; also after a failed open. */
 void journal_reader_close(struct journal_reader *reader);
 
 /* The bytes [position, position + length), valid until the next call; shorter at the file's end or

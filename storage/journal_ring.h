@@ -52,6 +52,7 @@ void journal_ring_name(uint32_t number, char name[JOURNAL_NAME_MAX]);
 MUST_USE enum status journal_ring_open(struct journal_ring *ring,
     const struct journal_settings *settings);
 
+/* Closes all files. */
 void journal_ring_close(struct journal_ring *ring);
 
 /* The current file. */

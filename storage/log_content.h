@@ -129,7 +129,10 @@ struct log_content *log_content_of(struct partition_log *log);
 /* Releases everything in memory. */
 void log_content_free(struct partition_log *log);
 
+/* An empty segment without files. */
 struct log_segment *log_segment_new(int64_t base_offset, int64_t now_ms);
+
+/* Closes and releases it; its files stay. */
 void log_segment_free(struct log_shard *shard, struct log_segment *segment);
 
 /* Whether offsets may be missing between batches. In other logs that is damage. */

@@ -44,6 +44,7 @@ MUST_USE enum status log_dir_open(const struct log_dir_settings *settings, struc
 /* Lets go of the lock. */
 void log_dir_close(struct log_dir *dir);
 
+/* Paths and identity live as long as the directory is open. */
 const char *log_dir_path(const struct log_dir *dir);
 const char *log_dir_journal_path(const struct log_dir *dir);
 const char *log_dir_groups_path(const struct log_dir *dir);

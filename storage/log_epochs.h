@@ -19,6 +19,7 @@ struct log_epochs {
     size_t capacity;
 };
 
+/* Forgets all entries. */
 void log_epochs_free(struct log_epochs *epochs);
 
 /* A batch of this epoch starts at the offset. Returns whether that was news. Epochs not above

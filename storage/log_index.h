@@ -36,14 +36,20 @@ struct log_time_entry {
     int32_t offset;    /* relative */
 };
 
+/* An empty index of entries of this length. */
 void log_index_init(struct log_index *index, uint32_t entry_bytes);
+
+/* Closes and releases; the file stays. */
 void log_index_free(struct log_shard *shard, struct log_index *index);
 
+/* Entries in all: in the file, with the writer and waiting. */
 size_t log_index_count(const struct log_index *index);
 
+/* Appends an entry; the caller keeps them rising. */
 void log_index_add_offset(struct log_index *index, struct log_offset_entry entry);
 void log_index_add_time(struct log_index *index, struct log_time_entry entry);
 
+/* Entries out of their bytes. */
 struct log_offset_entry log_index_load_offset(const uint8_t *bytes);
 struct log_time_entry log_index_load_time(const uint8_t *bytes);
 

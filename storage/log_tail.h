@@ -27,6 +27,7 @@ struct log_tail {
     size_t chunk_used;
 };
 
+/* Gives back all batches. */
 void log_tail_free(struct log_tail *tail);
 
 /* Adds a batch; large ones by reference, small ones as a copy beside their neighbours. */

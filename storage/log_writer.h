@@ -45,12 +45,14 @@ struct log_writer_settings {
     void *context;
 };
 
+/* Starts the writer. */
 struct log_writer *log_writer_new(const struct log_writer_settings *settings);
 
 /* Runs what is queued (delayed jobs are dropped: a restart finds the files again), then ends the
  * thread. All shards must drain afterwards and before they are freed. */
 void log_writer_stop(struct log_writer *writer);
 
+/* Releases a stopped writer. */
 void log_writer_free(struct log_writer *writer);
 
 /* Adds a job. From the thread of `shard`. */
@@ -105,6 +107,7 @@ struct log_shard_stats {
     uint64_t syncs;
 };
 
+/* A snapshot of the counters. */
 void log_shard_read_stats(const struct log_shard *shard, struct log_shard_stats *stats);
 
 #endif

@@ -194,12 +194,14 @@ int32_t partition_log_latest_epoch(const struct partition_log *log);
 /* The epoch of the batch at this offset; -1 when unknown. */
 int32_t partition_log_epoch_at(const struct partition_log *log, int64_t offset);
 
-/* OffsetForLeaderEpoch: the largest known epoch <= `epoch`, and where it ends (the start of the
- * next one, or the log's end). Both -1 when the epoch is unknown, as in Kafka. */
+/* Where an epoch ends. */
 struct log_epoch_end {
     int32_t epoch;
     int64_t end_offset;
 };
+
+/* OffsetForLeaderEpoch: the largest known epoch <= `epoch`, and where it ends (the start of the
+ * next one, or the log's end). Both -1 when the epoch is unknown, as in Kafka. */
 struct log_epoch_end partition_log_epoch_end(const struct partition_log *log, int32_t epoch);
 
 /* Raises the start offset (DeleteRecords; also on followers) and removes whole segments below it.

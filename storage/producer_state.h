@@ -53,6 +53,7 @@ struct producer_state;
 /* An empty table. Costs nothing but a pointer until the first update. */
 struct producer_state *producer_state_new(size_t entry_limit);
 
+/* Null is allowed. */
 void producer_state_free(struct producer_state *state);
 
 /* Judges a batch (offsets in it are not looked at) against what is committed and proposed. */
@@ -81,6 +82,7 @@ int64_t producer_state_first_open_offset(const struct producer_state *state);
  * proposed batches nor an open transaction. Returns how many. */
 size_t producer_state_expire(struct producer_state *state, int64_t now_ms, int64_t expire_ms);
 
+/* How many producer ids are known. */
 size_t producer_state_count(const struct producer_state *state);
 
 /* One producer as DescribeProducers and snapshots show it. */
