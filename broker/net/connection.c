@@ -234,6 +234,7 @@ static void frame_complete(struct connection *connection)
     size_t length = frame->length;
     *frame = (struct frame_reader){0};
     struct request *request = request_new(connection, block, length);
+    connection->shard->work++;
     list_push_back(&connection->requests, &request->link);
     connection->request_count++;
     request_start(request);

@@ -39,6 +39,7 @@ static bool run_mail(struct shard *shard)
     bool any = mail != NULL;
     while (mail != NULL) {
         struct mail *next = mail->next;
+        shard->work++;
         mail->run(shard, mail);
         mail = next;
     }
@@ -53,12 +54,24 @@ static void woken(evutil_socket_t fd, short what, void *argument)
     (void)argument;
 }
 
+static void arm_tick(struct shard *shard, bool slow)
+{
+    struct timeval every = {.tv_usec = (slow ? SHARD_IDLE_MS : SHARD_TICK_MS) * 1000};
+    shard->slow_ticks = slow;
+    event_add(shard->tick_event, &every);
+}
+
 static void tick_due(evutil_socket_t fd, short what, void *argument)
 {
     (void)fd;
     (void)what;
     struct shard *shard = argument;
+    bool idle = shard->work == shard->work_at_tick;
+    shard->work_at_tick = shard->work;
     shard->tick(shard);
+    if (idle != shard->slow_ticks) {
+        arm_tick(shard, idle);
+    }
 }
 
 enum status shard_open(struct shard *shard, int number, struct broker *broker,
@@ -83,9 +96,8 @@ enum status shard_open(struct shard *shard, int number, struct broker *broker,
     shard->wake_event = event_new(shard->base, shard->wake_fd, EV_READ | EV_PERSIST | EV_ET,
                                   woken, shard);
     shard->tick_event = event_new(shard->base, -1, EV_PERSIST, tick_due, shard);
-    struct timeval every = {.tv_usec = SHARD_TICK_MS * 1000};
     event_add(shard->wake_event, NULL);
-    event_add(shard->tick_event, &every);
+    arm_tick(shard, false);
     return STATUS_OK;
 }
 
@@ -107,6 +119,9 @@ static void *shard_main(void *argument)
         wait_for_events(shard);
         run_mail(shard);
         run_deferred(shard);
+        if (shard->slow_ticks && shard->work != shard->work_at_tick) {
+            arm_tick(shard, false);
+        }
         if (!list_is_empty(&shard->background)) {
             run_background(shard);
             run_deferred(shard);

@@ -28,6 +28,9 @@ struct shard {
     struct event *wake_event;
     struct event *tick_event;
     pthread_t thread;
+    uint64_t work;               /* counts mail and requests: whether there was any since a tick */
+    uint64_t work_at_tick;
+    bool slow_ticks;
     bool started;
     bool stopping;
     struct list after;           /* struct shard_task: run when the current callbacks are done */
@@ -46,7 +49,8 @@ struct shard_task {
     void (*run)(struct shard_task *task);
 };
 
-/* Makes the loop, without a thread yet. `tick` runs every SHARD_TICK_MS. STATUS_IO when the
+/* Makes the loop, without a thread yet. `tick` runs every SHARD_TICK_MS, and every SHARD_IDLE_MS
+ * while there is nothing to do. STATUS_IO when the
  * system has no descriptors left. */
 MUST_USE enum status shard_open(struct shard *shard, int number, struct broker *broker,
                                 void (*tick)(struct shard *shard));
@@ -76,6 +80,6 @@ bool shard_run_pending(struct shard *shard);
 /* Releases the loop. Its connections and groups must be gone. */
 void shard_close(struct shard *shard);
 
-enum { SHARD_TICK_MS = 50 };
+enum { SHARD_TICK_MS = 50, SHARD_IDLE_MS = 250 };
 
 #endif
