@@ -3,7 +3,7 @@
  * is shown and fails the run; with --update the file is rewritten with what was narrated.
  *
  * Beside the requests (script_requests.c) a line may be: config key=value..., topic NAME
- * PARTITIONS, topic-deleted NAME, wait MS, auto on|off (commit appended batches at once),
+ * PARTITIONS, topic-deleted NAME, topic-forgotten NAME, wait MS, auto on|off (commit appended batches at once),
  * committed, failed ERROR, marker PID commit|abort, resign, restart (a replay of the log leads),
  * dump, same (dumps agree), # comment. */
 #include <assert.h>
@@ -184,6 +184,17 @@ static void delete_topic(struct script *script, const struct script_words *words
     }
 }
 
+/* find_topic does not know it any more. */
+static void forget_topic(struct script *script, const struct script_words *words)
+{
+    struct harness *harness = &script->harness;
+    for (size_t i = 0; i < harness->topic_count; i++) {
+        if (view_is(harness->topics[i].name, words->words[1])) {
+            harness->topics[i] = (struct coordinator_topic){.name = VIEW_LITERAL("(forgotten)")};
+        }
+    }
+}
+
 /* Commands without a request. False when it is none of them. */
 static bool run_plain(struct script *script, const struct script_words *words)
 {
@@ -208,6 +219,8 @@ static bool run_plain(struct script *script, const struct script_words *words)
         harness_resign(harness);
     } else if (strcmp(name, "restart") == 0) {
         harness_restart(harness);
+    } else if (strcmp(name, "topic-forgotten") == 0) {
+        forget_topic(script, words);
     } else if (strcmp(name, "topic-deleted") == 0) {
         delete_topic(script, words);
     } else if (strcmp(name, "dump") == 0) {

@@ -236,6 +236,56 @@ START_TEST(a_refusal_says_the_error_in_every_version)
 }
 END_TEST
 
+START_TEST(a_commit_that_stores_nothing_leaves_no_group_behind)
+{
+    struct harness harness;
+    harness_start(&harness);
+    harness_add_topic(&harness, "in", 1);
+    harness.config.offset_metadata_max_bytes = 1;
+    coordinator_configure(harness.machine, &harness.config);
+    struct harness_request *request = harness_request_new(&harness, "c", API_OFFSET_COMMIT, 9);
+    struct offset_commit_request_offset_commit_request_partition partition =
+        offset_commit_request_offset_commit_request_partition_default;
+    partition.committed_metadata = view_text("long");
+    struct offset_commit_request_offset_commit_request_topic topic = {
+        .name = view_text("in"), .partitions = &partition, .partitions_count = 1};
+    struct offset_commit_request message = offset_commit_request_default;
+    message.group_id = view_text("g");
+    message.topics = &topic;
+    message.topics_count = 1;
+    harness_send(&harness, request, "c", &message);
+    struct coordinator_counts counts;
+    coordinator_count(harness.machine, &counts);
+    ck_assert_uint_eq(counts.empty, 0);
+    ck_assert(list_is_empty(&harness.batches) && list_is_empty(&harness.requests));
+    harness_stop(&harness);
+}
+END_TEST
+
+START_TEST(an_old_fetch_is_refused_in_each_partition)
+{
+    int32_t partitions[] = {3, 4};
+    struct offset_fetch_request_offset_fetch_request_topic topic = {
+        .name = view_text("t"), .partition_indexes = partitions, .partition_indexes_count = 2};
+    struct offset_fetch_request request = offset_fetch_request_default;
+    request.topics = &topic;
+    request.topics_count = 1;
+    struct offset_fetch_response response;
+    struct arena arena;
+    arena_init(&arena, 4096);
+    coordinator_refuse(API_OFFSET_FETCH, 1, &request, KAFKA_NOT_COORDINATOR, &arena, &response);
+    ck_assert_int_eq(response.topics_count, 1);
+    ck_assert_int_eq(response.topics[0].partitions_count, 2);
+    ck_assert_int_eq(response.topics[0].partitions[1].partition_index, 4);
+    ck_assert_int_eq(response.topics[0].partitions[1].error_code, KAFKA_NOT_COORDINATOR);
+    ck_assert_int_eq(response.topics[0].partitions[1].committed_offset, -1);
+    coordinator_refuse(API_OFFSET_FETCH, 2, &request, KAFKA_NOT_COORDINATOR, &arena, &response);
+    ck_assert_int_eq(response.topics_count, 0);
+    ck_assert_int_eq(response.error_code, KAFKA_NOT_COORDINATOR);
+    arena_free(&arena);
+}
+END_TEST
+
 START_TEST(only_the_group_apis_are_served)
 {
     int count = 0;
@@ -252,13 +302,27 @@ START_TEST(time_does_not_run_backwards)
 {
     struct harness harness;
     start_with_records(&harness);
-    int64_t deadline_ms = coordinator_next_deadline_ms(harness.machine);
-    coordinator_tick(harness.machine, deadline_ms);
-    harness_commit_all(&harness);
-    int64_t next_ms = coordinator_next_deadline_ms(harness.machine);
-    ck_assert_int_gt(next_ms, deadline_ms);
+    harness_resign(&harness);
+    harness.config.offsets_retention_check_interval_ms = 1000000;
+    coordinator_configure(harness.machine, &harness.config);
+    int64_t now_ms = harness.now_ms;
+    coordinator_loaded(harness.machine, now_ms);
+    coordinator_tick(harness.machine, now_ms + 1000);
     coordinator_tick(harness.machine, 5);
-    ck_assert_int_eq(coordinator_next_deadline_ms(harness.machine), next_ms);
+    /* The id that is handed out now lasts from the newest time on, whatever the request says. */
+    harness.now_ms = 5;
+    struct harness_request *request = harness_request_new(&harness, "j", API_JOIN_GROUP, 9);
+    struct join_group_request_join_group_request_protocol protocol = {view_text("range"),
+                                                                      VIEW_EMPTY};
+    struct join_group_request message = join_group_request_default;
+    message.group_id = view_text("new");
+    message.protocol_type = view_text("consumer");
+    message.session_timeout_ms = 6000;
+    message.protocols = &protocol;
+    message.protocols_count = 1;
+    harness_send(&harness, request, "c", &message);
+    harness_commit_all(&harness);
+    ck_assert_int_eq(coordinator_next_deadline_ms(harness.machine), now_ms + 7000);
     harness_stop(&harness);
 }
 END_TEST
@@ -273,6 +337,8 @@ int main(void)
     tcase_add_test(all, offsets_of_subscribed_topics_cannot_be_deleted);
     tcase_add_loop_test(all, random_requests_with_little_memory_are_answered, 1, 41);
     tcase_add_loop_test(all, a_refusal_says_the_error_in_every_version, 0, 10);
+    tcase_add_test(all, a_commit_that_stores_nothing_leaves_no_group_behind);
+    tcase_add_test(all, an_old_fetch_is_refused_in_each_partition);
     tcase_add_test(all, only_the_group_apis_are_served);
     tcase_add_test(all, time_does_not_run_backwards);
     suite_add_tcase(suite, all);
