@@ -87,7 +87,6 @@ static void assignment_failed(struct coordinator *coordinator, const struct batc
     if (group == NULL) {
         return;
     }
-    consumer_group_clear_assignments(group);
     coordinator_give_assignments(coordinator, group, coordinator_append_error(error));
     (void)coordinator_rebalance(coordinator, group, "the assignment could not be stored");
 }
