@@ -412,8 +412,16 @@ void producer_state_put(struct producer_state *state, const struct producer_info
     }
 }
 
-/* Snapshots: int16 version 1, uint32 CRC-32C of what follows it, int32 count, entries. */
-enum { SNAPSHOT_VERSION = 1, SNAPSHOT_PREFIX_BYTES = 6, SNAPSHOT_ENTRY_BYTES = 46 };
+/* Snapshots: int16 version 1, uint32 CRC-32C of what follows it, int32 count, entries as Kafka has
+ * them: a producer with its last batch. Behind them, where Kafka's reader has stopped, and under the
+ * same CRC: the batches before the last one, so that a restart does not make a batch that is sent
+ * again look like a gap. They stand in the order of the entries, oldest first. */
+enum {
+    SNAPSHOT_VERSION = 1,
+    SNAPSHOT_PREFIX_BYTES = 6,
+    SNAPSHOT_ENTRY_BYTES = 46,
+    SNAPSHOT_EARLIER_BYTES = 42
+};
 
 static void save_entry(void *context, const struct producer_info *info)
 {
@@ -428,6 +436,20 @@ static void save_entry(void *context, const struct producer_info *info)
     buffer_append_be64(out, (uint64_t)info->transaction_first_offset);
 }
 
+static void save_earlier(const struct producer *producer, struct buffer *out)
+{
+    for (uint16_t i = 0; i + 1 < producer->kept_count; i++) {
+        const struct kept_batch *kept = &producer->kept[i];
+        buffer_append_be64(out, (uint64_t)producer->id);
+        buffer_append_be16(out, (uint16_t)kept->epoch);
+        buffer_append_be32(out, (uint32_t)kept->base_sequence);
+        buffer_append_be32(out, (uint32_t)kept->last_sequence);
+        buffer_append_be64(out, (uint64_t)kept->base_offset);
+        buffer_append_be64(out, (uint64_t)kept->last_offset);
+        buffer_append_be64(out, (uint64_t)kept->timestamp_ms);
+    }
+}
+
 void producer_state_save(const struct producer_state *state, struct buffer *out)
 {
     size_t start = out->length;
@@ -439,6 +461,9 @@ void producer_state_save(const struct producer_state *state, struct buffer *out)
     size_t entries = out->length - count_at - 4;
     assert(entries % SNAPSHOT_ENTRY_BYTES == 0);
     store_be32(out->data + count_at, (uint32_t)(entries / SNAPSHOT_ENTRY_BYTES));
+    for (const struct producer *each = state->by_id; each != NULL; each = each->hh.next) {
+        save_earlier(each, out);
+    }
     struct view checked = {out->data + count_at, out->length - count_at};
     store_be32(out->data + start + 2, crc32c(checked));
 }
@@ -460,6 +485,47 @@ static bool entry_is_sane(const struct producer_info *info)
         && info->offset_delta >= 0 && info->transaction_first_offset >= -1;
 }
 
+/* Puts the batch before the last one of its producer; false when it cannot stand there. */
+static bool load_earlier(struct producer_state *state, const uint8_t *at)
+{
+    struct producer *producer = find(state, (int64_t)load_be64(at));
+    if (producer == NULL || producer->kept_count == 0 ||
+        producer->kept_count == PRODUCER_BATCHES_KEPT) {
+        return false;
+    }
+    struct kept_batch kept = {.epoch = (int16_t)load_be16(at + 8),
+                              .base_sequence = (int32_t)load_be32(at + 10),
+                              .last_sequence = (int32_t)load_be32(at + 14),
+                              .base_offset = (int64_t)load_be64(at + 18),
+                              .last_offset = (int64_t)load_be64(at + 26),
+                              .timestamp_ms = (int64_t)load_be64(at + 34)};
+    struct kept_batch *last = &producer->kept[producer->kept_count - 1];
+    if (kept.last_offset >= last->base_offset || kept.base_offset > kept.last_offset) {
+        return false;
+    }
+    last[1] = last[0];
+    last[0] = kept;
+    producer->kept_count++;
+    return true;
+}
+
+static bool load_all_earlier(struct producer_state *state, struct view bytes)
+{
+    for (size_t at = 0; at < bytes.length; at += SNAPSHOT_EARLIER_BYTES) {
+        if (!load_earlier(state, bytes.data + at)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the bytes behind the count can hold that many entries and then earlier batches. */
+static bool sizes_fit(size_t length, size_t count)
+{
+    return count <= length / SNAPSHOT_ENTRY_BYTES &&
+           (length - count * SNAPSHOT_ENTRY_BYTES) % SNAPSHOT_EARLIER_BYTES == 0;
+}
+
 enum status producer_state_load(struct producer_state *state, struct view snapshot)
 {
     remove_all(state);
@@ -473,8 +539,7 @@ enum status producer_state_load(struct producer_state *state, struct view snapsh
         snapshot.length - SNAPSHOT_PREFIX_BYTES);
     size_t count = load_be32(checked.data);
     if (crc32c(checked) != load_be32(snapshot.data + 2)
-        || (checked.length - 4) / SNAPSHOT_ENTRY_BYTES != count
-        || (checked.length - 4) % SNAPSHOT_ENTRY_BYTES != 0) {
+        || !sizes_fit(checked.length - 4, count)) {
         return STATUS_CORRUPT;
     }
     for (size_t i = 0; i < count; i++) {
@@ -484,6 +549,11 @@ enum status producer_state_load(struct producer_state *state, struct view snapsh
             return STATUS_CORRUPT;
         }
         producer_state_put(state, &info);
+    }
+    size_t earlier_at = 4 + count * SNAPSHOT_ENTRY_BYTES;
+    if (!load_all_earlier(state, view_slice(checked, earlier_at, checked.length - earlier_at))) {
+        remove_all(state);
+        return STATUS_CORRUPT;
     }
     return STATUS_OK;
 }

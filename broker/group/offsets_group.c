@@ -17,7 +17,7 @@
 #include "protocol/api_table.h"
 #include "protocol/records.h"
 
-enum { LOAD_STEP_BYTES = 256 * 1024 };
+enum { LOAD_STEP_BYTES = 256 * 1024, LONGEST_WAIT_MS = 1000 };
 
 enum coordinator_state { COORDINATOR_IDLE, COORDINATOR_LOADING, COORDINATOR_READY };
 
@@ -70,6 +70,25 @@ int32_t offsets_partition_for(struct view group_id, int32_t partition_count)
     return (int32_t)((hash & 0x7fffffff) % (uint32_t)partition_count);
 }
 
+/* The shard's timer goes off at the earliest deadline of all its coordinators. */
+static void watch_deadline(struct offsets_partition *owner)
+{
+    struct replicas *replicas = owner->shard->replicas;
+    if (owner->state != COORDINATOR_READY) {
+        return;
+    }
+    int64_t deadline_ms = coordinator_next_deadline_ms(owner->coordinator);
+    if (deadline_ms >= replicas->offsets_deadline_ms || deadline_ms == INT64_MAX) {
+        return;
+    }
+    int64_t wait_ms = deadline_ms - clock_wall_ms();
+    /* A far deadline is looked at again on the way: the wall clock may jump. */
+    wait_ms = wait_ms < 0 ? 0 : wait_ms > LONGEST_WAIT_MS ? LONGEST_WAIT_MS : wait_ms;
+    struct timeval wait = {.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
+    replicas->offsets_deadline_ms = deadline_ms;
+    event_add(replicas->offsets_timer, &wait);
+}
+
 static void tell_coordinator(struct coordinator_append *append)
 {
     struct offsets_partition *owner = append->owner;
@@ -81,6 +100,7 @@ static void tell_coordinator(struct coordinator_append *append)
             coordinator_failed(owner->coordinator, append->batch_id,
                                (enum kafka_error)append->append.error, now_ms);
         }
+        watch_deadline(owner);
     }
     block_unref(append->append.payload.block);
     free(append);
@@ -192,6 +212,7 @@ static void loaded(struct offsets_partition *owner, enum status status)
     }
     owner->state = COORDINATOR_READY;
     coordinator_loaded(owner->coordinator, clock_wall_ms());
+    watch_deadline(owner);
 }
 
 static void replay(void *context, const struct batch_header *header, const struct record *record)
@@ -326,6 +347,7 @@ void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partitio
     full.arena = call->arena;
     if (owner != NULL && owner->state == COORDINATOR_READY) {
         coordinator_request(owner->coordinator, &full, api, request);
+        watch_deadline(owner);
         return;
     }
     bool loading = owner != NULL && owner->state == COORDINATOR_LOADING;
@@ -336,7 +358,7 @@ void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partitio
     call->answered(call, api, response);
 }
 
-void offsets_groups_tick(struct shard *shard, int64_t now_ms)
+static void run_due(struct shard *shard, int64_t now_ms)
 {
     struct list *groups = &shard->replicas->offsets_groups;
     struct list_link *link;
@@ -348,8 +370,31 @@ void offsets_groups_tick(struct shard *shard, int64_t now_ms)
                 coordinator_next_deadline_ms(owner->coordinator) <= now_ms) {
                 coordinator_tick(owner->coordinator, now_ms);
             }
+            watch_deadline(owner);
         }
     }
+}
+
+static void deadline_due(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd;
+    (void)what;
+    struct shard *shard = argument;
+    shard->replicas->offsets_deadline_ms = INT64_MAX;
+    run_due(shard, clock_wall_ms());
+}
+
+void offsets_groups_open(struct shard *shard)
+{
+    shard->replicas->offsets_timer = event_new(shard->base, -1, 0, deadline_due, shard);
+    shard->replicas->offsets_deadline_ms = INT64_MAX;
+    assert(shard->replicas->offsets_timer != NULL);
+}
+
+void offsets_groups_close(struct shard *shard)
+{
+    event_free(shard->replicas->offsets_timer);
+    shard->replicas->offsets_timer = NULL;
 }
 
 void offsets_groups_topic_deleted(struct shard *shard, const struct topic_image *topic)

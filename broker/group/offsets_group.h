@@ -41,7 +41,8 @@ void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partitio
 /* A topic was deleted: the shard's coordinators drop the offsets that were committed for it. */
 void offsets_groups_topic_deleted(struct shard *shard, const struct topic_image *topic);
 
-/* Runs due timers of the shard's coordinators. */
-void offsets_groups_tick(struct shard *shard, int64_t now_ms);
+/* Makes the shard's timer for its coordinators' deadlines, and releases it. */
+void offsets_groups_open(struct shard *shard);
+void offsets_groups_close(struct shard *shard);
 
 #endif

@@ -69,6 +69,7 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
         .context = shard,
     };
     replicas->logs = log_shard_new(writer, &settings);
+    offsets_groups_open(shard);
     replicas->checkpoint_interval_ms =
         (uint64_t)config_long(config, CONFIG_CHECKPOINT_INTERVAL_MS);
 }
@@ -86,6 +87,7 @@ void replicas_close_groups(struct replicas *replicas)
 void replicas_close(struct replicas *replicas)
 {
     assert(replicas->groups == NULL);
+    offsets_groups_close(replicas->shard);
     topic_index_free(&replicas->topics_by_name);
     topic_index_free(&replicas->topics_by_id);
     log_shard_drain(replicas->logs);

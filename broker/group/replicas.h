@@ -34,6 +34,8 @@ struct replicas {
     struct log_writer *writer;        /* the process's; not owned */
     struct journal *journal;          /* the process's; not owned; null when it is closed */
     struct list offsets_groups;       /* broker/group/offsets_group.h */
+    struct event *offsets_timer;      /* the earliest deadline of a coordinator */
+    int64_t offsets_deadline_ms;      /* wall clock; INT64_MAX: none */
     struct list writes;               /* of this turn, on their way to the journal */
     struct shard_task submit;         /* hands them over (group_journal.h) */
     struct list dirty;                /* groups with something to checkpoint, oldest first */

@@ -22,7 +22,6 @@
 #include "base/memory.h"
 #include "broker/api/fetch_session.h"
 #include "broker/api/producer_ids.h"
-#include "broker/group/offsets_group.h"
 #include "broker/group/replicas.h"
 #include "broker/server/metadata_log.h"
 #include "broker/server/storage_watch.h"
@@ -41,7 +40,6 @@ static void shard_tick(struct shard *shard)
     uint64_t now_ms = clock_monotonic_ms();
     connections_tick(shard, now_ms);
     replicas_tick(shard->replicas, now_ms);
-    offsets_groups_tick(shard, clock_wall_ms());
     if (shard->broker->stopping &&
         (shard->replicas->checkpoints_pending == 0 ||
          now_ms >= atomic_load(&shard->broker->stop_deadline_ms))) {
@@ -232,7 +230,21 @@ static void begin_stop(struct shard *shard, struct mail *mail)
         shard->broker->acceptor_count = 0;
     }
     connections_close_all(shard);
-    replicas_checkpoint_all(shard->replicas);
+    if (shard->replicas != NULL) {
+        replicas_checkpoint_all(shard->replicas);
+    }
+}
+
+/* Until nothing is left to be run: the last answers, the ends of operations. */
+static void drain_shards(struct broker *broker)
+{
+    bool any = true;
+    while (any) {
+        any = false;
+        for (int i = 0; i < broker->shard_count; i++) {
+            any |= shard_run_pending(&broker->shards[i]);
+        }
+    }
 }
 
 static void stop_shards(struct broker *broker)
@@ -248,18 +260,7 @@ static void stop_shards(struct broker *broker)
     for (int i = 0; i < broker->shard_count; i++) {
         shard_join(&broker->shards[i]);
     }
-}
-
-/* Until nothing is left to be run: the last answers, the ends of operations. */
-static void drain_shards(struct broker *broker)
-{
-    bool any = true;
-    while (any) {
-        any = false;
-        for (int i = 0; i < broker->shard_count; i++) {
-            any |= shard_run_pending(&broker->shards[i]);
-        }
-    }
+    drain_shards(broker); /* shards that never ran still have their mail */
 }
 
 static void close_shards(struct broker *broker)
