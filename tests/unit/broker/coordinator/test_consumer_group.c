@@ -96,6 +96,9 @@ START_TEST(newcomers_need_the_type_and_a_common_protocol)
     ck_assert(consumer_group_supports(group, type, protocols, 2));
     ck_assert(!consumer_group_supports(group, type, protocols + 1, 1));
     ck_assert(!consumer_group_supports(group, view_text("connect"), protocols, 2));
+    add(group, "b", "range", "zzz", NULL); /* one of two lists zzz */
+    ck_assert(consumer_group_supports(group, type, protocols, 1));
+    ck_assert(!consumer_group_supports(group, type, protocols + 1, 1));
     consumer_group_free(group);
 }
 END_TEST
