@@ -15,8 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
                                 "lib"))
 from results import add_row  # noqa: E402
 
-# "ok 3 - tests/unit/x/test_y.c:core:test_name: Passed"
-TAP = re.compile(r"^(not ok|ok) \d+ - (\S*?):?(?:([^:\n]*):)?([^:\n]*): (.*)$", re.M)
+# "ok 3 - tests/unit/x/test_y.c:core:test_name: Passed" from Check, "not ok 2 - name" from others
+TAP = re.compile(r"^(not ok|ok) \d+ - (\S[^\n]*)$")
 GOOD = ("OK", "EXPECTEDFAIL")
 
 
@@ -28,14 +28,27 @@ def last_words(text):
     return lines[-1] if lines else ""
 
 
+def tap_tests(output):
+    """(passed, name, message) of each TAP line; comments before a failure are its message."""
+    comments = []
+    for line in output.splitlines():
+        found = TAP.match(line.strip())
+        if found:
+            name, _, message = found.group(2).partition(": ")
+            yield found.group(1) == "ok", name.rpartition(":")[2], message or " ".join(comments)
+            comments = []
+        elif line.startswith("# "):
+            comments.append(line[2:])
+
+
 def program_rows(layer, entry):
-    """Rows of one test program; returns True if one of them is a failure."""
+    """Rows of one test program."""
     name, output, failed = entry["name"].rpartition(" / ")[2], entry.get("stdout", ""), False
-    tests = TAP.findall(output)
-    for verdict, _, _, test, message in tests:
-        failed |= verdict == "not ok"
-        add_row(layer, "%s:%s" % (name, test), "PASS" if verdict == "ok" else "FAIL", 0,
-                "" if verdict == "ok" else message)
+    tests = list(tap_tests(output))
+    for passed, test, message in tests:
+        failed |= not passed
+        add_row(layer, "%s:%s" % (name, test), "PASS" if passed else "FAIL", 0,
+                "" if passed else message)
     if entry["result"] == "SKIP":
         add_row(layer, name, "SKIP", entry["duration"], last_words(output))
     elif entry["result"] not in GOOD and not failed:

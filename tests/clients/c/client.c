@@ -43,7 +43,8 @@ static void must(rd_kafka_resp_err_t error, const char *what) {
 
 static void set(rd_kafka_conf_t *conf, const char *key, const char *value) {
     char error[256];
-    check(rd_kafka_conf_set(conf, key, value, error, sizeof error) == RD_KAFKA_CONF_OK, "%s", error);
+    rd_kafka_conf_res_t result = rd_kafka_conf_set(conf, key, value, error, sizeof error);
+    check(result == RD_KAFKA_CONF_OK, "%s", error);
 }
 
 static rd_kafka_t *handle(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *bootstrap) {
