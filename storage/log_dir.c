@@ -194,7 +194,9 @@ enum status log_dir_open(const struct log_dir_settings *settings, struct log_dir
     dir->journal_path = inside_copy(dir->path, "journal");
     dir->groups_path = inside_copy(dir->path, "groups");
     enum status status = file_make_path(dir->path);
-    if (status == STATUS_OK) {
+    if (status != STATUS_OK) {
+        log_error("data", "the directory %s cannot be made: %s", dir->path, status_text(status));
+    } else {
         status = lock(dir);
     }
     if (status == STATUS_OK) {
