@@ -25,11 +25,14 @@ uint8_t *compress_sink_room(struct compress_sink *sink, size_t hint_bytes, size_
 /* Takes what was written. STATUS_LIMIT when it is too much. */
 MUST_USE enum status compress_sink_take(struct compress_sink *sink, size_t bytes);
 
+/* Append the input packed in the format. */
 void compress_gzip_pack(int32_t level, struct view input, struct buffer *output);
 void compress_snappy_pack(struct view input, struct buffer *output);
 void compress_lz4_pack(int32_t level, struct view input, struct buffer *output);
 void compress_zstd_pack(int32_t level, struct view input, struct buffer *output);
 
+/* Unpack the whole input into the sink. STATUS_CORRUPT or STATUS_TRUNCATED: it is not of the format;
+ * STATUS_LIMIT: the sink is full. */
 MUST_USE enum status compress_gzip_unpack(struct view input, struct compress_sink *sink);
 MUST_USE enum status compress_snappy_unpack(struct view input, struct compress_sink *sink);
 MUST_USE enum status compress_lz4_unpack(struct view input, struct compress_sink *sink);

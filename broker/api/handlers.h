@@ -5,16 +5,30 @@
 
 struct request;
 
-#define HANDLERS(X)                                                                            \
-    X(produce) X(fetch) X(list_offsets) X(metadata) X(offset_commit) X(offset_fetch)           \
-    X(find_coordinator) X(join_group) X(heartbeat) X(leave_group) X(sync_group)                \
-    X(describe_groups) X(list_groups) X(api_versions) X(create_topics) X(delete_topics)        \
-    X(delete_records) X(init_producer_id) X(offset_for_leader_epoch) X(describe_configs)       \
-    X(create_partitions) X(delete_groups) X(offset_delete) X(describe_cluster)
-
-/* Takes over the request of its API. */
-#define DECLARE_HANDLER(name) void name##_handle(struct request *request);
-HANDLERS(DECLARE_HANDLER)
-#undef DECLARE_HANDLER
+/* Each takes over a request of its API. */
+void produce_handle(struct request *request);
+void fetch_handle(struct request *request);
+void list_offsets_handle(struct request *request);
+void metadata_handle(struct request *request);
+void offset_commit_handle(struct request *request);
+void offset_fetch_handle(struct request *request);
+void find_coordinator_handle(struct request *request);
+void join_group_handle(struct request *request);
+void heartbeat_handle(struct request *request);
+void leave_group_handle(struct request *request);
+void sync_group_handle(struct request *request);
+void describe_groups_handle(struct request *request);
+void list_groups_handle(struct request *request);
+void api_versions_handle(struct request *request);
+void create_topics_handle(struct request *request);
+void delete_topics_handle(struct request *request);
+void delete_records_handle(struct request *request);
+void init_producer_id_handle(struct request *request);
+void offset_for_leader_epoch_handle(struct request *request);
+void describe_configs_handle(struct request *request);
+void create_partitions_handle(struct request *request);
+void delete_groups_handle(struct request *request);
+void offset_delete_handle(struct request *request);
+void describe_cluster_handle(struct request *request);
 
 #endif

@@ -269,8 +269,8 @@ void group_tick(struct group *group)
 void group_fail(struct group *group, enum status status)
 {
     assert(status != STATUS_OK);
-    if (group->storage != STATUS_OK) {
-        return;
+    if (group->storage != STATUS_OK || group->closed) {
+        return; /* of one that is closed, what was under way ends with an error */
     }
     group->storage = status;
     log_error("group", "group %" PRIu64 " is offline: %s. Its partitions answer with "

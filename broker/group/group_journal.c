@@ -54,7 +54,7 @@ static void journal_done(struct journal_op *op, enum status status)
 }
 
 /* At the end of the turn: all that the turn's requests want written leaves together, so that it
- * goes into one write of the journal and not the first alone into one and the rest into the next. */
+ * goes into one write of the journal and not the first alone into one, the rest into the next. */
 void group_journal_submit(struct shard_task *task)
 {
     struct replicas *replicas = container_of(task, struct replicas, submit);

@@ -24,7 +24,7 @@
 
 enum {
     SCRATCH_BYTES = 64 * 1024,
-    SCRATCH_BEHIND_BYTES = 4 * 1024,     /* behind a large frame: what follows it has its own turn */
+    SCRATCH_BEHIND_BYTES = 4 * 1024,     /* behind a large frame: the next has its own turn */
     FIRST_BLOCK_BYTES = 64 * 1024,       /* a frame's first allocation, then doubled */
     MAX_UNSENT_BYTES = 8 * 1024 * 1024,  /* answers waiting before reading stops */
     STALLED_FRAME_MS = 30000,            /* no byte of a frame under way for so long */

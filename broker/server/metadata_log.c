@@ -180,6 +180,23 @@ static void metadata_applied(struct group *group, struct partition *partition, s
     image_finish(log->image, &log->changes);
 }
 
+/* The first round brings what there is in the end. Topics that came and went on the way must not be
+ * opened again: their records are gone from the journal. */
+static void begin_with_image(struct metadata_log *log)
+{
+    struct image_changes whole = {.brokers_changed = log->changes.brokers_changed};
+    image_changes_free(&log->changes);
+    whole.capacity = image_topic_count(log->image);
+    whole.items = memory_new_zero(whole.capacity, sizeof *whole.items);
+    uint32_t cursor = 0;
+    struct topic_image *topic;
+    while ((topic = image_next_topic(log->image, &cursor)) != NULL) {
+        assert(whole.count < whole.capacity);
+        whole.items[whole.count++].after = topic_image_ref(topic);
+    }
+    log->changes = whole;
+}
+
 /* Everything committed is in the log: makes the image. */
 static void read_log(struct metadata_log *log)
 {
@@ -194,6 +211,7 @@ static void read_log(struct metadata_log *log)
         return;
     }
     image_finish(log->image, &log->changes);
+    begin_with_image(log);
     log->ready = true;
     leftovers_discard_partitions(log->broker, log->image);
     send_round(log);
