@@ -31,8 +31,8 @@ void compress_snappy_pack(struct view input, struct buffer *output);
 void compress_lz4_pack(int32_t level, struct view input, struct buffer *output);
 void compress_zstd_pack(int32_t level, struct view input, struct buffer *output);
 
-/* Unpack the whole input into the sink. STATUS_CORRUPT or STATUS_TRUNCATED: it is not of the format;
- * STATUS_LIMIT: the sink is full. */
+/* Unpack the whole input into the sink. STATUS_CORRUPT or STATUS_TRUNCATED: it is not of this
+ * format; STATUS_LIMIT: the sink is full. */
 MUST_USE enum status compress_gzip_unpack(struct view input, struct compress_sink *sink);
 MUST_USE enum status compress_snappy_unpack(struct view input, struct compress_sink *sink);
 MUST_USE enum status compress_lz4_unpack(struct view input, struct compress_sink *sink);
