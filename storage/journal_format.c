@@ -18,8 +18,13 @@ void journal_frame_store(struct journal_frame_header header, uint8_t *at)
     assert(header.length >= sizeof header && header.length <= JOURNAL_FRAME_MAX);
     assert(header.generation > 0 && header.oldest > 0 && header.oldest <= header.generation);
     assert(header.synced < header.sequence);
+    journal_frame_store_version(header, JOURNAL_FORMAT_VERSION, at);
+}
+
+void journal_frame_store_version(struct journal_frame_header header, uint16_t version, uint8_t *at)
+{
     header.magic = JOURNAL_FRAME_MAGIC;
-    header.version = JOURNAL_FORMAT_VERSION;
+    header.version = version;
     header.unused = 0;
     header.crc = header_crc(&header, sizeof header, 8);
     memcpy(at, &header, sizeof header);

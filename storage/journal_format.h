@@ -97,6 +97,10 @@ static inline size_t journal_piece_padded(size_t length_bytes)
 /* Fills in magic, version and check, and stores the header at `at`. */
 void journal_frame_store(struct journal_frame_header header, uint8_t *at);
 
+/* The same for another version of the format. */
+void journal_frame_store_version(struct journal_frame_header header, uint16_t version,
+    uint8_t *at);
+
 /* Reads a header. False when it is not one: magic, check or length do not fit. A header of another
  * version is one; the caller looks at `version`. */
 bool journal_frame_load(const uint8_t *at, struct journal_frame_header *header);

@@ -413,9 +413,9 @@ void producer_state_put(struct producer_state *state, const struct producer_info
 }
 
 /* Snapshots: int16 version 1, uint32 CRC-32C of what follows it, int32 count, entries as Kafka has
- * them: a producer with its last batch. Behind them, where Kafka's reader has stopped, and under the
- * same CRC: the batches before the last one, so that a restart does not make a batch that is sent
- * again look like a gap. They stand in the order of the entries, oldest first. */
+ * them: a producer with its last batch. Behind them, where Kafka's reader has stopped, and under
+ * the same CRC: the batches before the last one, so that a restart does not make a batch that is
+ * sent again look like a gap. They stand in the order of the entries, oldest first. */
 enum {
     SNAPSHOT_VERSION = 1,
     SNAPSHOT_PREFIX_BYTES = 6,

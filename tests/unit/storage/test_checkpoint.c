@@ -1,0 +1,93 @@
+/* A checkpoint comes back as it was, or not at all. */
+#include "storage/checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "io/file.h"
+#include "io/file_whole.h"
+#include "tests/unit/runner.h"
+#include "tests/unit/storage/support.h"
+
+static struct checkpoint_partition partitions[] = {
+    {{{1}}, 0, 123456789012, 5}, {{{1}}, 7, 0, 0}, {{{2}}, 0, INT64_MAX, 1}};
+
+static void write_it(const char *directory)
+{
+    struct checkpoint checkpoint = {.group = 42, .index = (uint64_t)1 << 60, .term = 3,
+        .partitions = partitions, .partition_count = 3};
+    ck_assert_int_eq(checkpoint_write(support_path(directory, "groups"), &checkpoint), STATUS_OK);
+}
+
+START_TEST(everything_comes_back)
+{
+    const char *directory = support_directory();
+    struct checkpoint read;
+    write_it(directory);
+    write_it(directory);
+    ck_assert_int_eq(checkpoint_read(support_path(directory, "groups"), 42, &read), STATUS_OK);
+    ck_assert_uint_eq(read.index, (uint64_t)1 << 60);
+    ck_assert_uint_eq(read.term, 3);
+    ck_assert_uint_eq(read.partition_count, 3);
+    const struct checkpoint_partition *found = checkpoint_find(&read, partitions[0].topic_id, 0);
+    ck_assert_int_eq(found->next_offset, 123456789012);
+    ck_assert_int_eq(found->log_start, 5);
+    ck_assert_int_eq(checkpoint_find(&read, partitions[2].topic_id, 0)->next_offset, INT64_MAX);
+    ck_assert_ptr_null(checkpoint_find(&read, partitions[2].topic_id, 7));
+    checkpoint_free(&read);
+    ck_assert_int_eq(checkpoint_remove(support_path(directory, "groups"), 42), STATUS_OK);
+    ck_assert_int_eq(checkpoint_read(support_path(directory, "groups"), 42, &read),
+        STATUS_NOT_FOUND);
+    ck_assert_int_eq(checkpoint_remove(support_path(directory, "groups"), 42), STATUS_OK);
+    support_clean(directory);
+}
+END_TEST
+
+START_TEST(any_flipped_bit_is_noticed)
+{
+    const char *directory = support_directory();
+    char path[256];
+    snprintf(path, sizeof path, "%s/groups/42/checkpoint", directory);
+    write_it(directory);
+    for (uint64_t i = 0; i < support_size(path); i++) {
+        struct checkpoint read;
+        support_flip(path, i);
+        enum status status = checkpoint_read(support_path(directory, "groups"), 42, &read);
+        ck_assert_msg(status == STATUS_CORRUPT || status == STATUS_UNSUPPORTED, "byte %d: %s",
+            (int)i, status_text(status));
+        ck_assert_ptr_null(read.partitions);
+        support_flip(path, i);
+    }
+    support_clean(directory);
+}
+END_TEST
+
+START_TEST(another_groups_or_versions_file_is_not_taken)
+{
+    const char *directory = support_directory();
+    struct checkpoint read;
+    write_it(directory);
+    ck_assert_int_eq(file_rename(support_path(directory, "groups/42"),
+        support_path(directory, "groups/43")), STATUS_OK);
+    ck_assert_int_eq(checkpoint_read(support_path(directory, "groups"), 43, &read), STATUS_CORRUPT);
+    ck_assert_int_eq(file_replace(support_path(directory, "groups/43/checkpoint"),
+        VIEW_LITERAL("{\"version\": 2, \"new\": true}"), true), STATUS_OK);
+    ck_assert_int_eq(checkpoint_read(support_path(directory, "groups"), 43, &read),
+        STATUS_UNSUPPORTED);
+    ck_assert_int_eq(file_replace(support_path(directory, "groups/43/checkpoint"), VIEW_EMPTY,
+        true), STATUS_OK);
+    ck_assert_int_eq(checkpoint_read(support_path(directory, "groups"), 43, &read), STATUS_CORRUPT);
+    support_clean(directory);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("checkpoint");
+    TCase *tests = tcase_create("checkpoint");
+    tcase_add_test(tests, everything_comes_back);
+    tcase_add_test(tests, any_flipped_bit_is_noticed);
+    tcase_add_test(tests, another_groups_or_versions_file_is_not_taken);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}

@@ -1,0 +1,379 @@
+/* The journal at work on a simulated disk: recycling, pressure, failures. */
+#include "storage/journal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/file.h"
+#include "storage/journal_format.h"
+#include "tests/sim/sim_clock.h"
+#include "tests/sim/sim_file.h"
+#include "tests/unit/runner.h"
+
+enum { FILE_BYTES = 64 * 1024, FILES = 4, GROUPS = 3, PAYLOAD_BYTES = 3000 };
+
+struct fixture {
+    struct journal *journal;
+    uint64_t now_ms;
+    unsigned done;
+    unsigned failed;
+    enum status last_status;
+    unsigned failures;       /* calls of the handler */
+    unsigned pressures;
+    unsigned stalls;
+    bool mark_under_pressure;
+    uint64_t next_index[GROUPS + 1];
+    uint64_t first_replayed[GROUPS + 1];
+    uint64_t last_replayed[GROUPS + 1];
+    uint64_t vote[GROUPS + 1];
+    unsigned damages;
+};
+
+static void replay(void *context, const struct journal_record *record)
+{
+    struct fixture *f = context;
+    if (record->kind == JOURNAL_VOTE) {
+        f->vote[record->group] = record->term;
+    }
+    if (record->kind == JOURNAL_ENTRY) {
+        if (f->first_replayed[record->group] == 0) {
+            f->first_replayed[record->group] = record->index;
+        } else {
+            ck_assert_uint_eq(record->index, f->last_replayed[record->group] + 1);
+        }
+        f->last_replayed[record->group] = record->index;
+    }
+}
+
+static void damage(void *context, const struct journal_damage *damage)
+{
+    (void)damage;
+    ((struct fixture *)context)->damages++;
+}
+
+static void pressure(void *context, const uint64_t *groups, size_t count, bool stalled)
+{
+    struct fixture *f = context;
+    f->pressures++;
+    f->stalls += stalled ? 1 : 0;
+    for (size_t i = 0; i < count && f->mark_under_pressure; i++) {
+        ck_assert_uint_le(groups[i], GROUPS);
+        journal_mark(f->journal, groups[i], f->next_index[groups[i]] - 1);
+    }
+}
+
+static void failed(void *context, enum status status)
+{
+    struct fixture *f = context;
+    f->failures++;
+    ck_assert_int_ne(status, STATUS_OK);
+}
+
+static enum status try_open(struct fixture *f)
+{
+    struct journal_settings settings = {.directory = "/journal", .file_bytes = FILE_BYTES,
+        .size_bytes = FILE_BYTES * FILES};
+    struct journal_handler handler = {f, replay, damage, pressure, failed};
+    memset(f->first_replayed, 0, sizeof f->first_replayed);
+    memset(f->last_replayed, 0, sizeof f->last_replayed);
+    memset(f->vote, 0, sizeof f->vote);
+    return journal_open(&settings, &handler, &f->journal);
+}
+
+static void start(struct fixture *f)
+{
+    sim_disk_reset(7);
+    sim_clock_reset(7);
+    *f = (struct fixture){.now_ms = 1000};
+    for (unsigned g = 0; g <= GROUPS; g++) {
+        f->next_index[g] = 1;
+    }
+    ck_assert_int_eq(try_open(f), STATUS_OK);
+}
+
+static void stop(struct fixture *f)
+{
+    journal_abandon(f->journal);
+    sim_disk_reset(0);
+}
+
+struct operation {
+    struct journal_op op;
+    struct journal_record record;
+    struct fixture *fixture;
+};
+
+static void done(struct journal_op *op, enum status status)
+{
+    struct operation *operation = container_of(op, struct operation, op);
+    operation->fixture->done += status == STATUS_OK ? 1 : 0;
+    operation->fixture->failed += status != STATUS_OK ? 1 : 0;
+    operation->fixture->last_status = status;
+    free(operation);
+}
+
+static void submit(struct fixture *f, struct journal_record record, struct block *block)
+{
+    struct operation *operation = calloc(1, sizeof *operation);
+    if (block != NULL) {
+        record.payload = slice_of(block, 0, block->capacity);
+    }
+    operation->record = record;
+    operation->op.records = &operation->record;
+    operation->op.record_count = 1;
+    operation->op.done = done;
+    operation->fixture = f;
+    journal_submit(f->journal, &operation->op);
+}
+
+static void submit_entry(struct fixture *f, uint64_t group)
+{
+    struct block *block = block_new(PAYLOAD_BYTES);
+    memset(block->bytes, 'x', PAYLOAD_BYTES);
+    submit(f, (struct journal_record){.kind = JOURNAL_ENTRY, .group = group,
+        .index = f->next_index[group]++, .term = 1}, block);
+    block_unref(block);
+}
+
+static void work(struct fixture *f)
+{
+    while (journal_run_once(f->journal, f->now_ms)) {
+    }
+}
+
+START_TEST(files_are_used_again_and_votes_move_on)
+{
+    struct fixture f;
+    struct journal_stats stats;
+    start(&f);
+    submit(&f, (struct journal_record){.kind = JOURNAL_VOTE, .group = 3, .term = 77}, NULL);
+    f.mark_under_pressure = true;
+    for (unsigned lap = 0; lap < 10; lap++) {
+        for (unsigned i = 0; i < 100; i++) {
+            submit_entry(&f, 1 + i % 2);
+            work(&f);
+        }
+        journal_read_stats(f.journal, &stats);
+        ck_assert_uint_le(stats.capacity_bytes, FILE_BYTES * FILES);
+        journal_abandon(f.journal);
+        ck_assert_int_eq(try_open(&f), STATUS_OK);
+        ck_assert_uint_eq(f.damages, 0);
+        ck_assert_uint_eq(f.vote[3], 77);
+        for (unsigned group = 1; group <= 2; group++) {
+            ck_assert_uint_eq(f.last_replayed[group], f.next_index[group] - 1);
+            ck_assert(lap == 0 || f.first_replayed[group] > 1);
+        }
+    }
+    ck_assert_uint_eq(f.done, 1001);
+    ck_assert_uint_gt(f.pressures, 5);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(full_ring_waits_for_marks_and_then_goes_on_in_order)
+{
+    struct fixture f;
+    start(&f);
+    for (unsigned i = 0; i < 200; i++) {
+        submit_entry(&f, 1);
+    }
+    work(&f);
+    unsigned before = f.done;
+    ck_assert_uint_lt(before, 200);
+    ck_assert_uint_gt(before, 30);
+    ck_assert_uint_gt(f.stalls, 0);
+    work(&f);
+    ck_assert_uint_eq(f.done, before);
+    journal_mark(f.journal, 1, before);
+    work(&f);
+    ck_assert_uint_gt(f.done, before);
+    while (f.done < 200) {
+        journal_mark(f.journal, 1, f.done);
+        work(&f);
+    }
+    ck_assert_uint_eq(f.failed, 0);
+    journal_abandon(f.journal);
+    ck_assert_int_eq(try_open(&f), STATUS_OK);
+    ck_assert_uint_eq(f.last_replayed[1], 200);
+    ck_assert_uint_eq(f.damages, 0);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(restart_of_a_full_ring_can_be_worked_free)
+{
+    struct fixture f;
+    start(&f);
+    for (unsigned i = 0; i < 200; i++) {
+        submit_entry(&f, 1);
+    }
+    work(&f);
+    unsigned written = f.done;
+    journal_abandon(f.journal);
+    ck_assert_int_eq(try_open(&f), STATUS_OK);
+    ck_assert_uint_ge(f.last_replayed[1], written);
+    f.next_index[1] = f.last_replayed[1] + 1;
+    submit_entry(&f, 1);
+    work(&f);
+    journal_mark(f.journal, 1, f.last_replayed[1]);
+    work(&f);
+    ck_assert_uint_eq(f.done, written + 1);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(failed_write_ends_everything_with_its_status)
+{
+    struct fixture f;
+    start(&f);
+    submit_entry(&f, 1);
+    work(&f);
+    ck_assert_uint_eq(f.done, 1);
+    sim_disk_set_read_only(true);
+    submit_entry(&f, 1);
+    submit_entry(&f, 2);
+    work(&f);
+    ck_assert_uint_eq(f.done, 1);
+    ck_assert_uint_eq(f.failed, 2);
+    ck_assert_int_eq(f.last_status, STATUS_READ_ONLY);
+    ck_assert_int_eq(journal_status(f.journal), STATUS_READ_ONLY);
+    sim_disk_set_read_only(false);
+    submit_entry(&f, 1);
+    work(&f);
+    ck_assert_uint_eq(f.failed, 3);
+    ck_assert_uint_eq(f.failures, 1);
+    journal_abandon(f.journal);
+    ck_assert_int_eq(try_open(&f), STATUS_OK);
+    ck_assert_uint_eq(f.last_replayed[1], 1);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(full_disk_is_met_by_growth_alone_and_kills_only_without_hope)
+{
+    struct fixture f;
+    start(&f);
+    submit_entry(&f, 1);
+    work(&f);
+    sim_disk_set_capacity(FILE_BYTES); /* the first file is all there is */
+    for (unsigned i = 0; i < 10; i++) {
+        submit_entry(&f, 1);
+        work(&f);
+    }
+    ck_assert_uint_eq(f.done, 11);
+    ck_assert_int_eq(journal_status(f.journal), STATUS_OK);
+    for (unsigned i = 0; i < 100 && journal_status(f.journal) == STATUS_OK; i++) {
+        submit_entry(&f, 1);
+        work(&f);
+    }
+    ck_assert_int_eq(journal_status(f.journal), STATUS_NO_SPACE);
+    ck_assert_uint_eq(f.failures, 1);
+    unsigned acknowledged = f.done;
+    journal_abandon(f.journal);
+    sim_disk_set_capacity(0);
+    ck_assert_int_eq(try_open(&f), STATUS_OK);
+    ck_assert_uint_eq(f.last_replayed[1], acknowledged);
+    f.next_index[1] = acknowledged + 1;
+    f.done = 0;
+    submit_entry(&f, 1);
+    work(&f);
+    ck_assert_uint_eq(f.done, 1);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(one_write_serves_all_groups)
+{
+    struct fixture f;
+    struct journal_stats stats;
+    start(&f);
+    for (unsigned i = 0; i < 9; i++) {
+        submit_entry(&f, 1 + i % GROUPS);
+    }
+    ck_assert(journal_run_once(f.journal, f.now_ms));
+    ck_assert_uint_eq(f.done, 9);
+    journal_read_stats(f.journal, &stats);
+    ck_assert_uint_eq(stats.frames, 1);
+    ck_assert_uint_eq(stats.records, 9);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(idle_journal_writes_one_frame_and_no_more)
+{
+    struct fixture f;
+    struct journal_stats stats;
+    start(&f);
+    submit_entry(&f, 1);
+    work(&f);
+    for (unsigned i = 0; i < 100; i++) {
+        f.now_ms += 1000;
+        work(&f);
+    }
+    journal_read_stats(f.journal, &stats);
+    ck_assert_uint_eq(stats.frames, 2);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(forgotten_group_holds_no_file)
+{
+    struct fixture f;
+    struct journal_stats stats;
+    start(&f);
+    for (unsigned i = 0; i < 40; i++) {
+        submit_entry(&f, 1);
+        work(&f);
+    }
+    submit_entry(&f, 2);
+    work(&f);
+    journal_read_stats(f.journal, &stats);
+    ck_assert_uint_gt(stats.used_bytes, FILE_BYTES);
+    journal_forget(f.journal, 1);
+    submit_entry(&f, 2);
+    work(&f);
+    journal_read_stats(f.journal, &stats);
+    ck_assert_uint_eq(stats.used_bytes, FILE_BYTES);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(newer_version_is_refused)
+{
+    struct fixture f;
+    struct journal_frame_header header = {.sequence = 1, .generation = 1, .oldest = 1,
+        .length = sizeof header};
+    uint8_t bytes[sizeof header];
+    start(&f);
+    submit_entry(&f, 1);
+    work(&f);
+    journal_abandon(f.journal);
+    /* A newer broker's frame: the version differs and the check fits. */
+    journal_frame_store_version(header, JOURNAL_FORMAT_VERSION + 1, bytes);
+    struct file *file;
+    struct iovec part = {bytes, sizeof bytes};
+    ck_assert_int_eq(file_open("/journal/00000000.journal", FILE_WRITE, &file), STATUS_OK);
+    ck_assert_int_eq(file_write(file, 0, &part, 1), STATUS_OK);
+    file_unref(file);
+    ck_assert_int_eq(try_open(&f), STATUS_UNSUPPORTED);
+    ck_assert_ptr_null(f.journal);
+    sim_disk_reset(0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("journal");
+    TCase *tests = tcase_create("journal");
+    tcase_add_test(tests, files_are_used_again_and_votes_move_on);
+    tcase_add_test(tests, full_ring_waits_for_marks_and_then_goes_on_in_order);
+    tcase_add_test(tests, restart_of_a_full_ring_can_be_worked_free);
+    tcase_add_test(tests, failed_write_ends_everything_with_its_status);
+    tcase_add_test(tests, full_disk_is_met_by_growth_alone_and_kills_only_without_hope);
+    tcase_add_test(tests, one_write_serves_all_groups);
+    tcase_add_test(tests, idle_journal_writes_one_frame_and_no_more);
+    tcase_add_test(tests, forgotten_group_holds_no_file);
+    tcase_add_test(tests, newer_version_is_refused);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}
