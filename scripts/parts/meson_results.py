@@ -29,13 +29,16 @@ def last_words(text):
 
 
 def tap_tests(output):
-    """(passed, name, message) of each TAP line; comments before a failure are its message."""
+    """(verdict, name, message) of each TAP line; comments before a failure are its message."""
     comments = []
     for line in output.splitlines():
         found = TAP.match(line.strip())
         if found:
-            name, _, message = found.group(2).partition(": ")
-            yield found.group(1) == "ok", name.rpartition(":")[2], message or " ".join(comments)
+            text, _, skipped = found.group(2).partition(" # SKIP ")
+            name, _, message = text.partition(": ")
+            verdict = "FAIL" if found.group(1) == "not ok" else "SKIP" if skipped else "PASS"
+            yield (verdict, name.rpartition(":")[2],
+                   {"PASS": "", "SKIP": skipped, "FAIL": message or " ".join(comments)}[verdict])
             comments = []
         elif line.startswith("# "):
             comments.append(line[2:])
@@ -45,10 +48,9 @@ def program_rows(layer, entry):
     """Rows of one test program."""
     name, output, failed = entry["name"].rpartition(" / ")[2], entry.get("stdout", ""), False
     tests = list(tap_tests(output))
-    for passed, test, message in tests:
-        failed |= not passed
-        add_row(layer, "%s:%s" % (name, test), "PASS" if passed else "FAIL", 0,
-                "" if passed else message)
+    for verdict, test, message in tests:
+        failed |= verdict == "FAIL"
+        add_row(layer, "%s:%s" % (name, test), verdict, 0, message)
     if entry["result"] == "SKIP":
         add_row(layer, name, "SKIP", entry["duration"], last_words(output))
     elif entry["result"] not in GOOD and not failed:
