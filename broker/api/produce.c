@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "broker/api/batch_rules.h"
 #include "broker/api/fan_out.h"
 #include "broker/api/handlers.h"
 #include "broker/api/request.h"
@@ -28,6 +29,7 @@ struct produce_part {
     struct append append;
     struct topic_image *topic;
     struct batch_header header;
+    struct block *repacked;      /* the batch in the topic's own compression; null: as it came */
     int64_t log_start_offset;
     const char *message;
 };
@@ -194,6 +196,23 @@ static void produce_done(struct request *request)
     request_answer(request, request->home, &response);
 }
 
+static void set_payload(struct request *request, struct produce_part *part, struct view batch)
+{
+    if (part->repacked != NULL) {
+        part->append.payload = slice_of(part->repacked, 0, part->repacked->capacity);
+        struct view stored = view_slice(slice_view(part->append.payload), GROUP_PAYLOAD_PREFIX,
+                                        part->append.payload.length - GROUP_PAYLOAD_PREFIX);
+        enum status status = batch_read_header(stored, &part->header);
+        assert(status == STATUS_OK);
+        (void)status;
+        return;
+    }
+    size_t position = (size_t)(batch.data - request->frame->bytes);
+    assert(position >= GROUP_PAYLOAD_PREFIX);
+    part->append.payload = slice_of(request->frame, position - GROUP_PAYLOAD_PREFIX,
+                                    batch.length + GROUP_PAYLOAD_PREFIX);
+}
+
 /* Checks one partition's batch; sends it on its way when it is good. */
 static void begin_part(struct request *request, struct produce_part *part,
                        const struct produce_request_topic_produce_data *topic_data,
@@ -223,13 +242,15 @@ static void begin_part(struct request *request, struct produce_part *part,
     }
     struct view batch = data->records.bytes;
     part->part.error = check_batch(request, part, batch);
+    if (part->part.error == KAFKA_NONE) {
+        part->part.error =
+            batch_rules_apply(topic_image_settings(part->topic), batch, &part->header,
+                              GROUP_PAYLOAD_PREFIX, &part->repacked, &part->message);
+    }
     if (part->part.error != KAFKA_NONE) {
         return;
     }
-    size_t position = (size_t)(batch.data - request->frame->bytes);
-    assert(position >= GROUP_PAYLOAD_PREFIX);
-    part->append.payload = slice_of(request->frame, position - GROUP_PAYLOAD_PREFIX,
-                                    batch.length + GROUP_PAYLOAD_PREFIX);
+    set_payload(request, part, batch);
     part->append.is_client = true;
     part->append.done = append_done;
     fan_out_add(state->fan, &part->part, topic_image_group(part->topic, data->index)->id,
@@ -240,9 +261,8 @@ static void produce_release(struct request *request)
 {
     struct produce_state *state = request->state;
     for (int32_t i = 0; i < state->part_count; i++) {
-        if (state->parts[i].topic != NULL) {
-            topic_image_unref(state->parts[i].topic);
-        }
+        topic_image_unref(state->parts[i].topic);
+        block_unref(state->parts[i].repacked);
     }
 }
 
