@@ -3,9 +3,9 @@
  * is shown and fails the run; with --update the file is rewritten with what was narrated.
  *
  * Beside the requests (script_requests.c) a line may be: config key=value..., topic NAME
- * PARTITIONS, topic-deleted NAME, topic-forgotten NAME, wait MS, auto on|off (commit appended batches at once),
- * committed, failed ERROR, marker PID commit|abort, resign, restart (a replay of the log leads),
- * dump, same (dumps agree), # comment. */
+ * PARTITIONS, topic-deleted NAME, topic-forgotten NAME, wait MS, auto on|off (commit appended
+ * batches at once), committed, failed ERROR, marker PID commit|abort, resign, restart (a replay of
+ * the log leads), dump, same (dumps agree), # comment. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
