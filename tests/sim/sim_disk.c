@@ -377,8 +377,10 @@ bool sim_disk_lose_file(const char *path)
     if (sim_tree_find(&sim_disk.seen, path) == NULL) {
         return false;
     }
-    sim_tree_remove(&sim_disk.seen, path);
-    sim_tree_remove(&sim_disk.stored, path);
+    char *name = memory_copy_text(path); /* the path may be the tree's own */
+    sim_tree_remove(&sim_disk.seen, name);
+    sim_tree_remove(&sim_disk.stored, name);
+    free(name);
     return true;
 }
 
