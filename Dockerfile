@@ -17,6 +17,6 @@ COPY --from=build /build/ottla /usr/bin/ottla
 USER ottla
 VOLUME /data
 EXPOSE 9092
-ENTRYPOINT ["ottla", "server", "--override", "log.dirs=/data"]
-CMD ["--override", "listeners=PLAINTEXT://:9092", \
-     "--override", "advertised.listeners=PLAINTEXT://localhost:9092"]
+ENV KAFKA_LOG_DIRS=/data KAFKA_LISTENERS=PLAINTEXT://:9092 \
+    KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:9092
+ENTRYPOINT ["ottla", "server"]
