@@ -23,6 +23,8 @@ enum authorized_operations {
     AUTHORIZED_TOPIC = 1 << ACL_READ | 1 << ACL_WRITE | 1 << ACL_CREATE | 1 << ACL_DELETE |
                        1 << ACL_ALTER | 1 << ACL_DESCRIBE | 1 << ACL_DESCRIBE_CONFIGS |
                        1 << ACL_ALTER_CONFIGS,
+    AUTHORIZED_GROUP = 1 << ACL_READ | 1 << ACL_DELETE | 1 << ACL_DESCRIBE |
+                       1 << ACL_DESCRIBE_CONFIGS | 1 << ACL_ALTER_CONFIGS,
 };
 
 #endif

@@ -3,6 +3,7 @@
  * coordinator; the parts' answers are put together at home. */
 #include <assert.h>
 
+#include "broker/api/authorized.h"
 #include "broker/api/fan_out.h"
 #include "broker/api/group_call.h"
 #include "broker/api/handlers.h"
@@ -154,12 +155,18 @@ void offset_fetch_handle(struct request *request)
 
 static void merge_described(struct request *request, struct calls *calls)
 {
+    const struct describe_groups_request *message = request->message;
     struct describe_groups_response response = describe_groups_response_default;
     response.groups = request_take(request, (size_t)calls->count, sizeof *response.groups);
     for (int32_t i = 0; i < calls->count; i++) {
         const struct describe_groups_response *one = calls->parts[i].response;
         assert(one->groups_count == 1);
-        response.groups[response.groups_count++] = one->groups[0];
+        struct describe_groups_response_described_group *group = &response.groups[i];
+        *group = one->groups[0];
+        if (message->include_authorized_operations && group->error_code == KAFKA_NONE) {
+            group->authorized_operations = AUTHORIZED_GROUP;
+        }
+        response.groups_count++;
     }
     request_answer(request, request->home, &response);
 }
