@@ -104,10 +104,13 @@ static int run_server(const struct arguments *arguments)
 }
 
 /* Threads give memory back in larger steps, and there are no more pools than threads that allocate
- * much. */
+ * much. Setting any of these ends malloc's own adjustment of the size from which a block is a
+ * mapping of its own: without a larger one each large batch would be mapped, faulted in page by
+ * page and unmapped again, at twice the cost of the whole request. */
 static void tune_allocator(void)
 {
-    mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
+    mallopt(M_MMAP_THRESHOLD, 32 * 1024 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 16 * 1024 * 1024);
     mallopt(M_TOP_PAD, 256 * 1024);
     mallopt(M_ARENA_MAX, 4);
 }
