@@ -538,6 +538,12 @@ void partition_log_write_due(struct log_shard *shard)
     }
 }
 
+static bool is_far_over(const struct log_shard *shard)
+{
+    size_t budget = shard->settings.tail_budget_bytes;
+    return shard->tail_bytes > budget + budget / 4;
+}
+
 void partition_log_trim(struct log_shard *shard)
 {
     struct list_link *link = list_first(&shard->tails);
@@ -549,12 +555,14 @@ void partition_log_trim(struct log_shard *shard)
         if (!over && !idle) {
             return;
         }
-        if (over && has_unwritten(content)) {
-            log_write_submit(content->log);
-        }
         size_t surplus = idle ? SIZE_MAX
                               : shard->tail_bytes - shard->settings.tail_budget_bytes;
         log_drop_tail(content->log, surplus);
+        /* A full budget is the ordinary state under load: only well above it is a log written before
+         * its time, or each append would cause a write of one batch. */
+        if (is_far_over(shard) && has_unwritten(content)) {
+            log_write_submit(content->log);
+        }
     }
 }
 

@@ -17,7 +17,7 @@
 #include "broker/server/metadata_log.h"
 #include "io/clock.h"
 
-enum { CHECKPOINTS_PER_TICK = 64 };
+enum { CHECKPOINTS_PER_TICK = 64, AHEAD_AT_ONCE = 4 };
 
 /* On the writer's thread: some of the shard's jobs have ended. */
 struct drain_mail {
@@ -244,6 +244,28 @@ static void run_retention(struct replicas *replicas, uint64_t now_ms)
     }
 }
 
+/* While the journal fills, the groups that were dirty for longest are checkpointed a few at a time,
+ * so that it does not run full and all of them are due at once. */
+static void checkpoint_ahead(struct replicas *replicas)
+{
+    struct journal_stats stats;
+    struct list_link *link;
+    uint64_t limit =
+        (uint64_t)config_long(replicas->shard->broker->config, CONFIG_JOURNAL_SIZE_BYTES);
+    if (list_is_empty(&replicas->dirty) || replicas->journal == NULL) {
+        return;
+    }
+    journal_read_stats(replicas->journal, &stats);
+    if (stats.used_bytes < limit / 4) {
+        return;
+    }
+    unsigned most = stats.used_bytes < limit / 2 ? AHEAD_AT_ONCE : AHEAD_AT_ONCE * 4;
+    while (replicas->checkpoints_pending < most &&
+           (link = list_first(&replicas->dirty)) != NULL) {
+        group_checkpoint(container_of(link, struct group, dirty));
+    }
+}
+
 static void checkpoint_due(struct replicas *replicas, uint64_t now_ms)
 {
     for (int i = 0; i < CHECKPOINTS_PER_TICK; i++) {
@@ -263,6 +285,7 @@ void replicas_tick(struct replicas *replicas, uint64_t now_ms)
 {
     log_shard_tick(replicas->logs, clock_wall_ms());
     checkpoint_due(replicas, now_ms);
+    checkpoint_ahead(replicas);
     run_retention(replicas, now_ms);
 }
 
