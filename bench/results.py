@@ -94,10 +94,11 @@ def print_rows(rows):
                       figure(row["ratio_max"]), verdict(row)))
 
 
-def append_history(rows, settings=(), path=HISTORY):
+def append_history(rows, options, path=HISTORY):
     """Adds rows to the history, with Ottla's further settings; a new file gets its heading."""
     stamp = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-             "commit": commit(), "machine": machine(), "settings": " ".join(settings)}
+             "commit": options.commit or commit(), "machine": machine(),
+             "settings": " ".join(options.override)}
     new = not os.path.exists(path)
     with open(path, "a", newline="") as f:
         writer = csv.DictWriter(f, COLUMNS, lineterminator="\n")

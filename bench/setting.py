@@ -36,6 +36,7 @@ def parser(description, scenarios):
     p.add_argument("--override", action="append", default=[], metavar="KEY=VALUE",
                    help="a further setting of Ottla, e.g. flush.policy=interval")
     p.add_argument("--dir", default="/var/tmp", help="where the data goes (a real disk)")
+    p.add_argument("--commit", help="the commit the program was built from (default: the tree's)")
     p.add_argument("--no-history", action="store_true", help="do not add to history.csv")
     p.add_argument("--keep", action="store_true", help="keep the data and the brokers' logs")
     return p
