@@ -19,7 +19,7 @@ from jobs import Job, run_jobs  # noqa: E402
 from ottla import new_broker  # noqa: E402
 from results import add_row  # noqa: E402
 
-LAYER = "field"
+LAYER = os.environ.get("OTTLA_LAYER", "field")
 SETTINGS = {"num.partitions": 4, "auto.create.topics.enable": "true",
             "group.initial.rebalance.delay.ms": 0}
 REPRO = ("h1_apiversions_future", "f1_longpoll", "l1_timestamps", "m4_metadata", "g6_offsetfetch",
