@@ -21,6 +21,7 @@ struct raft_configuration raft_configuration_new(const struct raft_member *membe
 /* The members of a configuration entry; asserts that its payload was checked. */
 struct raft_configuration raft_configuration_of(const struct raft_entry *entry);
 
+/* Releases the members; the configuration is empty then. */
 void raft_configuration_free(struct raft_configuration *configuration);
 
 /* The node's flags (enum raft_member_flag), 0 when it is no member. */

@@ -5,6 +5,8 @@
  * rule of terms here (§3.3): a higher one makes a follower, a lower one is answered with ours or
  * dropped. Events that arrive before START are refused as RAFT_INVALID.
  */
+#include "raft/raft.h"
+
 #include <stdlib.h>
 
 #include "base/memory.h"

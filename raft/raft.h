@@ -254,6 +254,7 @@ struct raft_actions {
     const char *reason; /* why the latest step did what it did; a literal, may be null */
 };
 
+/* An empty list without memory. */
 void raft_actions_init(struct raft_actions *actions);
 /* Forgets the actions, keeps the memory. */
 void raft_actions_clear(struct raft_actions *actions);
@@ -323,8 +324,11 @@ uint64_t raft_release(struct raft *raft, uint64_t index);
 
 /* ---- Looking in ---------------------------------------------------------------------------- */
 
+/* This node, its role, and the current term. */
 int32_t raft_id(const struct raft *raft);
+/* Leader, follower or one who asks to lead; a learner is a follower. */
 enum raft_role raft_role(const struct raft *raft);
+/* Grows for ever; 0 before the first election. */
 uint64_t raft_term(const struct raft *raft);
 /* The node believed to lead the current term, or RAFT_NO_NODE. */
 int32_t raft_leader(const struct raft *raft);

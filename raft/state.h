@@ -97,6 +97,7 @@ _Static_assert(sizeof(struct raft) < 420, "an idle group stays small");
 
 /* ---- actions.c ---- */
 
+/* Adds an action to the step under way. Borrowed until the next emission. */
 struct raft_action *raft_emit(struct raft *raft, enum raft_action_kind kind);
 /* A SEND to be filled in; from, to and term are set. Borrowed until the next emission. */
 struct raft_message *raft_emit_message(struct raft *raft, enum raft_message_kind kind, int32_t to);
@@ -113,6 +114,7 @@ static inline void raft_reason(struct raft *raft, const char *reason)
 
 /* ---- election.c ---- */
 
+/* Follows in this term, which is not below the current one; RAFT_NO_NODE: nobody known yet. */
 void raft_become_follower(struct raft *raft, uint64_t term, int32_t leader);
 /* Begins an election: asking first (pre-vote), or at once. */
 void raft_campaign(struct raft *raft, bool ask_first);
@@ -143,6 +145,7 @@ void raft_free_peers(struct raft *raft);
 
 /* ---- replication.c (leader) ---- */
 
+/* The election is won: peers are probed; a no-op is appended when there is something to commit. */
 void raft_begin_leading(struct raft *raft);
 enum raft_result raft_propose(struct raft *raft, const struct slice *payloads, size_t count);
 /* Appends one entry as the leader; the payload's reference stays with the caller. */
@@ -166,6 +169,7 @@ void raft_commit_to(struct raft *raft, uint64_t index);
 /* ---- follower.c ---- */
 
 enum raft_result raft_handle_append(struct raft *raft, const struct raft_message *message);
+/* A heartbeat of the current leader: commit moves, the answer says how far this log is equal. */
 void raft_handle_heartbeat(struct raft *raft, const struct raft_message *message);
 void raft_handle_persisted(struct raft *raft, uint64_t term, uint64_t index);
 /* Tells the leader what is durable and equal, if that is more than it was told. */
@@ -191,6 +195,7 @@ void raft_continue_change(struct raft *raft);
 /* ---- transfer.c ---- */
 
 enum raft_result raft_transfer(struct raft *raft, int32_t node);
+/* Gives up a transfer that takes longer than an election timeout (§3.10). */
 void raft_transfer_tick(struct raft *raft);
 /* The peer may have all entries now. */
 void raft_transfer_progress(struct raft *raft, const struct raft_peer *peer);
@@ -201,6 +206,7 @@ void raft_handle_timeout_now(struct raft *raft, const struct raft_message *messa
 /* ---- read.c ---- */
 
 enum raft_result raft_read(struct raft *raft, uint64_t context);
+/* Reads whose round a majority has answered are ready (§6.4). */
 void raft_serve_reads(struct raft *raft);
 void raft_fail_reads(struct raft *raft);
 

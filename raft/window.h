@@ -25,6 +25,7 @@ struct raft_window {
     uint64_t start_bytes;
 };
 
+/* An empty window behind (start_index, start_term). */
 void raft_window_init(struct raft_window *window, uint64_t start_index, uint64_t start_term);
 
 /* Drops every entry. */

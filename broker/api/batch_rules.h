@@ -1,5 +1,5 @@
-/* What a topic's settings ask of a produced batch beyond its header, where records have to be looked
- * at: another compression (compression.type), keys on compacted topics. */
+/* What a topic's settings ask of a produced batch beyond its header, where records have to be
+ * looked at: another compression (compression.type), keys on compacted topics. */
 #ifndef OTTLA_BROKER_API_BATCH_RULES_H
 #define OTTLA_BROKER_API_BATCH_RULES_H
 
