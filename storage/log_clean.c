@@ -182,12 +182,28 @@ static bool is_expired(const struct partition_log *log, const struct log_segment
     return keep >= 0 && segment->size_bytes > 0 && now_ms - newest_ms(segment) > keep;
 }
 
-/* Whether the log without its first segment is still as large as retention.bytes. */
-static bool is_surplus(const struct partition_log *log, const struct log_segment *segment)
+/* Whether a log of `size_bytes` is still as large as retention.bytes without its first segment. */
+static bool is_surplus(const struct partition_log *log, const struct log_segment *segment,
+    uint64_t size_bytes)
 {
     int64_t keep = log->settings->retention_bytes;
-    return keep >= 0 && log->content->size_bytes >= (uint64_t)keep
-        && log->content->size_bytes - (uint64_t)keep >= segment->size_bytes;
+    return keep >= 0 && size_bytes >= (uint64_t)keep
+        && size_bytes - (uint64_t)keep >= segment->size_bytes;
+}
+
+/* Where the log starts without what is too old or too much; the active segment stays. */
+static int64_t retained_start(const struct partition_log *log, int64_t now_ms)
+{
+    const struct log_content *content = log->content;
+    uint64_t size = content->size_bytes;
+    size_t gone = 0;
+    while (gone + 1 < content->segment_count
+        && (is_expired(log, content->segments[gone], now_ms)
+            || is_surplus(log, content->segments[gone], size))) {
+        size -= content->segments[gone]->size_bytes;
+        gone++;
+    }
+    return content->segments[gone]->base_offset;
 }
 
 /* Ends the active segment, so that it can go when its time comes. */
@@ -215,11 +231,7 @@ int64_t partition_log_retention(struct partition_log *log, int64_t now_ms)
         if (content->segment_count == 1 && is_expired(log, content->segments[0], now_ms)) {
             roll(log, now_ms);
         }
-        while ((is_expired(log, content->segments[0], now_ms)
-            || is_surplus(log, content->segments[0])) && can_drop_first(log)) {
-            drop_first(log, now_ms);
-            raise_start(log, content->segments[0]->base_offset);
-        }
+        raise_start(log, retained_start(log, now_ms));
     }
     log_drop_below_start(log, now_ms);
     return log->start_offset;

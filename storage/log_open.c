@@ -265,10 +265,12 @@ static enum status trust_segment(struct log_recover *recover, size_t number, boo
     if (status != STATUS_OK) {
         return status;
     }
-    if (log_index_count(&segment->offsets) == 0
-        && segment->size_bytes > 2 * (uint64_t)recover->log->settings->index_interval_bytes) {
-        enum log_recover_case result; /* its index is lost: read it again */
+    uint64_t interval = (uint64_t)recover->log->settings->index_interval_bytes;
+    if ((log_index_count(&segment->offsets) == 0 && segment->size_bytes > 2 * interval)
+        || (log_index_count(&segment->times) == 0 && segment->size_bytes > 0)) {
+        enum log_recover_case result; /* an index is lost: read the segment again */
         log_handle_close(recover->log->shard, &segment->offsets.handle);
+        log_handle_close(recover->log->shard, &segment->times.handle);
         recover->expected = segment->base_offset;
         status = log_recover_segment(recover, segment, false, &result);
         if (status == STATUS_OK) {
@@ -407,6 +409,15 @@ static void settle_empty(struct log_recover *recover, const struct log_recovery 
     report_damage(log);
 }
 
+/* Whether there is something the writer should do soon: what was read may not be on the disk, and
+ * index entries that were made again are not. */
+static bool has_to_write(const struct log_content *content)
+{
+    const struct log_segment *active = log_active(content);
+    return content->synced_offset < content->log->next_offset
+        || (active != NULL && active->offsets.pending.length + active->times.pending.length > 0);
+}
+
 static enum status load(struct partition_log *log, const struct log_recovery *given,
     const struct listing *listing)
 {
@@ -432,8 +443,8 @@ static enum status load(struct partition_log *log, const struct log_recovery *gi
     if (status == STATUS_OK) {
         settle(&recover, given);
         keep_snapshots(log, listing);
-        if (log->status == STATUS_OK && log->content->synced_offset < log->next_offset) {
-            log_mark_dirty(log, clock_wall_ms());
+        if (log->status == STATUS_OK && has_to_write(log->content)) {
+            log_mark_dirty(log, log->shard->now_ms);
         }
     }
     return status;

@@ -259,9 +259,16 @@ static void note_segment_written(struct partition_log *log, struct log_segment *
     log_index_landed(&segment->times);
 }
 
-static void note_synced(struct log_content *content)
+/* A sync reaches up to where the segment's successor starts: after an open, batches of later
+ * segments count as written, but were not synced. */
+static void note_synced(struct log_content *content, const struct log_segment *segment)
 {
     content->synced_offset = content->written_offset;
+    size_t next = log_segment_at(content, segment->base_offset) + 1;
+    if (next < content->segment_count
+        && content->segments[next]->base_offset < content->synced_offset) {
+        content->synced_offset = content->segments[next]->base_offset;
+    }
     content->records_unsynced = 0;
     content->unsynced_since_ms = content->synced_offset == content->log->next_offset
         ? -1 : content->dirty_since_ms;
@@ -291,7 +298,7 @@ static void note_written(struct partition_log *log, struct log_write *write)
     assert(content->tail.written <= content->tail.count);
     content->written_offset = write->end_offset;
     if (write->sync) {
-        note_synced(content);
+        note_synced(content, segment);
         log->shard->stats.syncs++;
     }
     note_snapshot(content, write);
@@ -558,8 +565,8 @@ void partition_log_trim(struct log_shard *shard)
         size_t surplus = idle ? SIZE_MAX
                               : shard->tail_bytes - shard->settings.tail_budget_bytes;
         log_drop_tail(content->log, surplus);
-        /* A full budget is the ordinary state under load: only well above it is a log written before
-         * its time, or each append would cause a write of one batch. */
+        /* A full budget is the ordinary state under load: only well above it is a log written
+         * before its time, or each append would cause a write of one batch. */
         if (is_far_over(shard) && has_unwritten(content)) {
             log_write_submit(content->log);
         }
