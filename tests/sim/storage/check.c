@@ -110,6 +110,13 @@ static bool is_damaged(const struct world *world, unsigned group)
     return world->anything_damaged || world->groups[group].damaged;
 }
 
+/* Whether a changed bit may have made the record's frame look like a torn write: it was the last
+ * one. (Or the one before: an operation can end in a frame that was whole and never counted.) */
+static bool looks_torn(const struct world *world, const struct model_record *record)
+{
+    return world->tampered && record->frame + 1 >= world->last_frame;
+}
+
 /* Everything acknowledged and needed must have come back. */
 static void check_needed(struct world *world, unsigned number)
 {
@@ -121,16 +128,15 @@ static void check_needed(struct world *world, unsigned number)
         uint64_t serial = group->live[index - 1];
         const struct model_record *record = &world->records[serial];
         bool must = record->acked || serial <= world->highest_replayed;
-        if (world->tampered && record->frame == world->last_frame) {
-            continue; /* looks like a torn write */
+        if (looks_torn(world, record)) {
+            continue;
         }
         world_require(world, record->replayed || !must,
             "group %u: entry %llu (record %llu, %s) is gone", number, (unsigned long long)index,
             (unsigned long long)serial, record->acked ? "acknowledged" : "before others");
     }
-    bool vote_is_last = world->tampered
-        && world->records[group->acked_vote].frame == world->last_frame;
-    world_require(world, world->replayed_vote[number] >= group->acked_vote || vote_is_last,
+    world_require(world, world->replayed_vote[number] >= group->acked_vote
+        || looks_torn(world, &world->records[group->acked_vote]),
         "group %u: its vote is gone", number);
 }
 
@@ -402,7 +408,7 @@ static void reapply(struct world *world, unsigned number, uint64_t checkpoint_in
         }
         if (!world->records[serial].replayed) {
             world_require(world, is_damaged(world, number) || sim_disk_crashed()
-                || (world->tampered && world->records[serial].frame == world->last_frame),
+                || looks_torn(world, &world->records[serial]),
                 "group %u: offset %llu (index %llu, record %llu, checkpoint %llu) is in neither"
                 " journal nor log", number, (unsigned long long)offset, (unsigned long long)index,
                 (unsigned long long)serial, (unsigned long long)checkpoint_index);
