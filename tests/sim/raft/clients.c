@@ -81,7 +81,7 @@ void clients_step(struct cluster *cluster)
     if (rng_chance(rng, plan->read)) {
         read(cluster, node);
     }
-    if (rng_chance(rng, plan->change)) {
+    if (rng_chance(rng, plan->change) && !faults_is_damaged(cluster)) {
         change_members(cluster, node);
     }
     if (rng_chance(rng, plan->transfer)) {

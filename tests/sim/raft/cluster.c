@@ -101,6 +101,7 @@ static void tick(struct cluster *cluster, struct node *node)
         }
     }
     watch_links(cluster, node);
+    faults_repair(cluster, node);
     check_contact(cluster, node);
 }
 
@@ -127,8 +128,7 @@ static void unit(struct cluster *cluster)
 
 /* ---- The end ---- */
 
-/* The running leader of the highest term, or null. */
-static struct node *leader_of(struct cluster *cluster)
+struct node *cluster_leader(struct cluster *cluster)
 {
     struct node *leader = NULL;
     for (uint32_t i = 0; i < cluster->node_count; i++) {
@@ -183,7 +183,7 @@ static void settle(struct cluster *cluster)
             progress = progress_of(cluster);
             moved_at = cluster->now;
         }
-        struct node *leader = leader_of(cluster);
+        struct node *leader = cluster_leader(cluster);
         if (leader == NULL) {
             continue;
         }
@@ -201,7 +201,7 @@ static void settle(struct cluster *cluster)
 /* The leader is lost for good, after a time of rest; its voters must go on without it. */
 static void fail_over(struct cluster *cluster)
 {
-    struct node *lost = leader_of(cluster);
+    struct node *lost = cluster_leader(cluster);
     size_t count;
     const struct raft_member *members = raft_members(lost->raft, &count);
     uint32_t voters = 0;
@@ -211,7 +211,7 @@ static void fail_over(struct cluster *cluster)
     for (uint32_t i = 0; i < IDLE_TICKS * TICK_UNITS; i++) {
         unit(cluster);
     }
-    if (voters < 3 || !lost->up || leader_of(cluster) != lost) {
+    if (voters < 3 || !lost->up || cluster_leader(cluster) != lost) {
         return;
     }
     node_crash(cluster, lost);
@@ -220,7 +220,7 @@ static void fail_over(struct cluster *cluster)
     const struct node *proposer = NULL;
     for (uint32_t i = 0; i < HEAL_TICKS * TICK_UNITS; i++) {
         unit(cluster);
-        struct node *leader = leader_of(cluster);
+        struct node *leader = cluster_leader(cluster);
         if (leader != NULL && leader != proposer && node_propose(cluster, leader, 1) == RAFT_OK) {
             proposer = leader;
             marker = raft_last_index(leader->raft);

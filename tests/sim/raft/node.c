@@ -107,11 +107,13 @@ static void act(struct cluster *cluster, struct node *node, const struct raft_ac
         write_entries(cluster, node, action);
         break;
     case RAFT_ACTION_COMMIT:
+        check_counted(cluster, node, action->commit.last);
         apply(cluster, node, action->commit.first, action->commit.last);
         break;
     case RAFT_ACTION_ROLE:
         if (action->role.role == RAFT_LEADER) {
             check_leader(cluster, node);
+            faults_new_leader(cluster, node);
         }
         break;
     case RAFT_ACTION_SNAPSHOT_NEEDED:
@@ -248,7 +250,8 @@ static void replay(struct cluster *cluster, struct node *node)
             raft_restore_vote(node->raft, record->term, record->voted_for);
         } else if (record->kind == RECORD_TRUNCATE) {
             raft_restore_truncate(node->raft, record->index);
-        } else if (raft_restore_entry(node->raft, &record->entry) != STATUS_OK) {
+        } else if (record->kind == RECORD_ENTRY &&
+                   raft_restore_entry(node->raft, &record->entry) != STATUS_OK) {
             check_fail(cluster, "node %d cannot replay entry %llu@%llu", node->id,
                        (unsigned long long)record->entry.index,
                        (unsigned long long)record->entry.term);

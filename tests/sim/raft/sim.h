@@ -37,7 +37,7 @@ uint64_t hash_mix(uint64_t hash, uint64_t value);
 
 /* ---- Disk ---- */
 
-enum record_kind { RECORD_SAVE, RECORD_TRUNCATE, RECORD_ENTRY };
+enum record_kind { RECORD_SAVE, RECORD_TRUNCATE, RECORD_ENTRY, RECORD_NOTHING };
 
 struct record {
     enum record_kind kind;
@@ -80,6 +80,9 @@ struct node {
     int32_t id;
     bool up;
     bool withdrawn;
+    bool damaged;       /* lost entries it had acknowledged; withdrawn until they are back */
+    uint64_t rejoin_at; /* the last index of the leader it followed first; 0 = none yet */
+    uint64_t strike_at; /* 0 = not to be struck; see faults.c */
     uint64_t restart_at;
     uint64_t paused_until;
     uint64_t silent_ticks[NODES_MAX]; /* ticks since the peer could be reached */
@@ -121,7 +124,8 @@ struct plan {
     uint32_t delay_max;
     uint32_t disk_max, disk_slow;
     uint32_t crash, pause, partition, one_way, heal;
-    uint32_t propose, read, change, transfer, campaign, withdraw, release, lost_link;
+    uint32_t propose, read, change, transfer, campaign, withdraw, damage, release, lost_link;
+    uint32_t strike;
     uint32_t jitter;
     bool crash_after_snapshot;
 };
@@ -161,7 +165,7 @@ struct cluster {
     struct node nodes[NODES_MAX];
     uint64_t hash;
     uint64_t payloads;
-    uint64_t steps, leaders, commits, snapshots, changes, crashes, reads_served, rests;
+    uint64_t steps, leaders, commits, snapshots, changes, crashes, damages, reads_served, rests;
 };
 
 static inline struct node *cluster_node(struct cluster *cluster, int32_t id)
@@ -187,6 +191,8 @@ void network_free(struct network *network);
 void disk_add(struct cluster *cluster, struct disk *disk, const struct record *record);
 /* Loses what was not written; a part of the write under way may have been. */
 void disk_crash(struct cluster *cluster, struct disk *disk);
+/* Loses the latest entries of the durable part, up to `count`, but not what a checkpoint covers. */
+void disk_damage(struct disk *disk, uint32_t count);
 /* Forgets entries that a checkpoint covers. */
 void disk_trim(struct disk *disk);
 void disk_free(struct disk *disk);
@@ -213,6 +219,8 @@ void check_appended(struct cluster *cluster, const struct node *node, uint64_t f
                     uint64_t last);
 void check_committed(struct cluster *cluster, const struct node *node, uint64_t index,
                      uint64_t term, uint64_t hash);
+/* The node committed up to `last` in one action. */
+void check_counted(const struct cluster *cluster, const struct node *node, uint64_t last);
 void check_leader(struct cluster *cluster, const struct node *node);
 void check_sent(struct cluster *cluster, const struct node *node,
                 const struct raft_message *message);
@@ -229,6 +237,13 @@ void plan_draw(struct cluster *cluster);
 void faults_step(struct cluster *cluster);
 void faults_heal(struct cluster *cluster);
 void clients_step(struct cluster *cluster);
+/* A node has become leader: it may be struck soon. */
+void faults_new_leader(struct cluster *cluster, struct node *node);
+/* A damaged node that is repaired takes part again. */
+void faults_repair(struct cluster *cluster, struct node *node);
+bool faults_is_damaged(const struct cluster *cluster);
+/* The running leader of the highest term, or null. */
+struct node *cluster_leader(struct cluster *cluster);
 struct cluster *cluster_run(uint64_t seed, bool trace);
 void cluster_free(struct cluster *cluster);
 
