@@ -490,6 +490,9 @@ void log_write_submit(struct partition_log *log)
     if (content->flying != NULL || content->segment_count == 0) {
         return; /* the job in flight is followed by the next */
     }
+    if (log->status != STATUS_OK) {
+        return; /* a failed write is final: nothing follows it */
+    }
     bool is_active;
     struct log_segment *segment = segment_to_write(content, &is_active);
     struct log_write *write = new_write(log, segment);
