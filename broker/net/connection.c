@@ -60,12 +60,17 @@ static bool out_of_memory_budget(struct connection *connection)
     return queued_bytes / (is_large ? 1 : 2) > limits->max_queued_bytes;
 }
 
-static bool may_read(struct connection *connection)
+/* Whether another request may be begun. */
+static bool may_take(struct connection *connection)
 {
     return !connection->closed && !connection->closing_after_answers &&
            connection->request_count < CONNECTION_MAX_PIPELINED &&
-           evbuffer_get_length(connection->out) < MAX_UNSENT_BYTES &&
-           !list_contains(&connection->paused);
+           evbuffer_get_length(connection->out) < MAX_UNSENT_BYTES;
+}
+
+static bool may_read(struct connection *connection)
+{
+    return may_take(connection) && !list_contains(&connection->paused);
 }
 
 static void update_reading(struct connection *connection)
@@ -77,6 +82,9 @@ static void update_reading(struct connection *connection)
     connection->reading = wanted;
     if (wanted) {
         event_add(connection->read_event, NULL);
+        if (connection->rest.length > 0) {
+            event_active(connection->read_event, EV_READ, 0);
+        }
     } else {
         event_del(connection->read_event);
     }
@@ -142,6 +150,7 @@ void connection_close(struct connection *connection, const char *reason)
     event_free(connection->read_event);
     event_free(connection->write_event);
     evbuffer_free(connection->out);
+    buffer_free(&connection->rest);
     drop_frame(connection);
     close(connection->fd);
     acceptor_connection_gone(connection->shard->broker, connection->address);
@@ -274,11 +283,11 @@ static void frame_grow(struct connection *connection)
     frame->block = block_resize(frame->block, capacity);
 }
 
-/* Moves bytes of the scratch area into frames. */
-static void take_bytes(struct connection *connection, const uint8_t *bytes, size_t length)
+/* Moves bytes of the scratch area into frames, as many as may be begun. Returns what is left. */
+static size_t take_bytes(struct connection *connection, const uint8_t *bytes, size_t length)
 {
     struct frame_reader *frame = &connection->frame;
-    while (length > 0 && !connection->closed) {
+    while (length > 0 && may_take(connection)) {
         if (frame->block == NULL) {
             size_t want = sizeof frame->head - frame->head_have;
             size_t part = want < length ? want : length;
@@ -301,12 +310,37 @@ static void take_bytes(struct connection *connection, const uint8_t *bytes, size
             frame_complete(connection);
         }
     }
+    return length;
+}
+
+/* Small requests that were read together with those that may be begun now wait here. Returns
+ * whether none is left. */
+static bool take_rest(struct connection *connection)
+{
+    struct buffer *rest = &connection->rest;
+    size_t left = take_bytes(connection, rest->data, rest->length);
+    if (connection->closed) {
+        return false;
+    }
+    if (left == 0) {
+        buffer_free(rest);
+        return true;
+    }
+    memmove(rest->data, rest->data + (rest->length - left), left);
+    rest->length = left;
+    return false;
 }
 
 /* One system call: into the frame under way first, the rest into the scratch area. Returns false
  * when there is nothing more to read now. */
 static bool read_once(struct connection *connection)
 {
+    if (connection->rest.length > 0 && !take_rest(connection)) {
+        return false;
+    }
+    if (!may_take(connection)) {
+        return false;
+    }
     uint8_t scratch[SCRATCH_BYTES];
     struct frame_reader *frame = &connection->frame;
     struct iovec parts[2];
@@ -333,7 +367,11 @@ static bool read_once(struct connection *connection)
             frame_complete(connection);
         }
     }
-    take_bytes(connection, scratch, (size_t)got - into_frame);
+    size_t behind_frame = (size_t)got - into_frame;
+    size_t left = take_bytes(connection, scratch, behind_frame);
+    if (left > 0 && !connection->closed) {
+        buffer_append(&connection->rest, scratch + (behind_frame - left), left);
+    }
     return !connection->closed && (size_t)got == direct + behind;
 }
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/block.h"
+#include "base/buffer.h"
 #include "base/list.h"
 #include "base/view.h"
 #include "broker/net/shard.h"
@@ -52,6 +53,7 @@ struct connection {
     struct event *write_event;
     struct evbuffer *out;
     struct frame_reader frame;
+    struct buffer rest;          /* read, but not begun: too many requests are under way */
     struct list requests;        /* struct request, oldest first */
     unsigned request_count;
     uint64_t active_ms;          /* monotonic: last byte read or written */
