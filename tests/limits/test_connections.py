@@ -117,6 +117,28 @@ def test_reader_that_never_reads_its_answers():
             sock.close()
 
 
+def test_reader_that_never_reads_large_answers_from_memory():
+    """Tiny pipelined requests with large answers, none of which is taken."""
+    with Watched(memory_mib=300, slowest_s=10) as watched:
+        with Client(watched.port) as client:
+            client.create_topic("wide", 2000)
+        request = framed(header(3, 5) + struct.pack(">i", -1) + b"\0")
+        socks = []
+        for _ in range(20):
+            sock = watched.raw(receive_bytes=4096)
+            sock.setblocking(False)
+            try:
+                for _ in range(500):
+                    sock.send(request)
+            except OSError:
+                pass
+            socks.append(sock)
+        time.sleep(4)
+        print("resident %d MiB with 20 stuck readers" % watched.memory())
+        for sock in socks:
+            sock.close()
+
+
 def test_open_files_run_out_and_come_back():
     """Out of descriptors the broker waits, says so, and goes on when some are free."""
     import resource
