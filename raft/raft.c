@@ -2,7 +2,8 @@
  *
  * raft_create() and recovery.c rebuild the state from checkpoint and journal; START lets the group
  * take part, and a sole voter elects itself in that step. Every message passes the rule of terms
- * here (§3.3): a higher one makes a follower, a lower one is answered with ours or dropped. Events that arrive before START are refused as RAFT_INVALID.
+ * here (§3.3): a higher one makes a follower, a lower one is answered with ours or dropped. Events
+ * that arrive before START are refused as RAFT_INVALID.
  */
 #include "raft/raft.h"
 
