@@ -26,16 +26,6 @@ static void release_read(struct fetch_part *part)
     }
 }
 
-static int16_t check_epoch(const struct fetch_part *part, const struct partition *partition)
-{
-    int32_t asked = part->asked.current_leader_epoch;
-    if (asked < 0 || asked == partition_epoch(partition)) {
-        return KAFKA_NONE;
-    }
-    return asked < partition_epoch(partition) ? KAFKA_FENCED_LEADER_EPOCH
-                                              : KAFKA_UNKNOWN_LEADER_EPOCH;
-}
-
 /* KIP-595: a reader whose last batch is of an epoch that ended earlier here is told where. */
 static bool diverges(struct fetch_part *part, const struct partition *partition)
 {
@@ -99,7 +89,7 @@ static void read_part(struct shard *shard, struct part *base)
     part->log_start = -1;
     base->error = partition == NULL ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION : partition_error(partition);
     if (base->error == KAFKA_NONE) {
-        base->error = check_epoch(part, partition);
+        base->error = partition_epoch_error(partition, part->asked.current_leader_epoch);
     }
     if (base->error == KAFKA_NONE) {
         part->seen_end = partition_log_end(partition->log);

@@ -72,16 +72,6 @@ static void look_up(struct list_part *part, struct partition *partition)
     }
 }
 
-static int16_t check_epoch(const struct list_part *part, const struct partition *partition)
-{
-    int32_t asked = part->asked->current_leader_epoch;
-    if (asked < 0 || asked == partition_epoch(partition)) {
-        return KAFKA_NONE;
-    }
-    return asked < partition_epoch(partition) ? KAFKA_FENCED_LEADER_EPOCH
-                                              : KAFKA_UNKNOWN_LEADER_EPOCH;
-}
-
 static void list_run(struct shard *shard, struct part *base)
 {
     struct list_part *part = container_of(base, struct list_part, part);
@@ -89,7 +79,7 @@ static void list_run(struct shard *shard, struct part *base)
         replicas_partition(shard->replicas, base->group_id, base->partition);
     base->error = partition == NULL ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION : partition_error(partition);
     if (base->error == KAFKA_NONE) {
-        base->error = check_epoch(part, partition);
+        base->error = partition_epoch_error(partition, part->asked->current_leader_epoch);
     }
     if (base->error == KAFKA_NONE) {
         look_up(part, partition);

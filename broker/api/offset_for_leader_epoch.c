@@ -27,12 +27,8 @@ static void epoch_run(struct shard *shard, struct part *base)
     struct partition *partition =
         replicas_partition(shard->replicas, base->group_id, base->partition);
     base->error = partition == NULL ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION : partition_error(partition);
-    if (base->error == KAFKA_NONE && part->asked->current_leader_epoch >= 0) {
-        int32_t epoch = partition_epoch(partition);
-        int32_t asked = part->asked->current_leader_epoch;
-        base->error = asked < epoch   ? KAFKA_FENCED_LEADER_EPOCH
-                      : asked > epoch ? KAFKA_UNKNOWN_LEADER_EPOCH
-                                      : KAFKA_NONE;
+    if (base->error == KAFKA_NONE) {
+        base->error = partition_epoch_error(partition, part->asked->current_leader_epoch);
     }
     if (base->error == KAFKA_NONE) {
         struct log_epoch_end end =

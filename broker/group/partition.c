@@ -61,6 +61,15 @@ int32_t partition_epoch(const struct partition *partition)
     return (int32_t)raft_term(partition->group->raft);
 }
 
+int16_t partition_epoch_error(const struct partition *partition, int32_t epoch)
+{
+    int32_t current = partition_epoch(partition);
+    if (epoch < 0 || epoch == current) {
+        return KAFKA_NONE;
+    }
+    return epoch < current ? KAFKA_FENCED_LEADER_EPOCH : KAFKA_UNKNOWN_LEADER_EPOCH;
+}
+
 int16_t partition_error(const struct partition *partition)
 {
     if (partition->log == NULL || partition->damaged) {

@@ -67,6 +67,10 @@ int16_t partition_delete_records(struct partition *partition, int64_t offset,
 /* Whether it can be read here, as a Kafka error code. */
 int16_t partition_error(const struct partition *partition);
 
+/* Whether a client that believes in this leader epoch (below zero: none) is up to date (KIP-320):
+ * none, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH. */
+int16_t partition_epoch_error(const struct partition *partition, int32_t epoch);
+
 /* A committed payload of this partition. */
 MUST_USE enum status partition_apply(struct partition *partition, enum payload_kind kind,
                                      struct slice body, int64_t now_ms);
