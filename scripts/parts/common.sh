@@ -35,10 +35,10 @@ install_packages() {
   } </dev/null >&2 || die "could not install ${missing[*]}"
 }
 
-# build_broker DIR [MESON OPTION..]: configures once, compiles what changed.
+# build_broker DIR TARGET [MESON OPTION..]: configures once, compiles what changed.
 build_broker() {
-  local dir=$1
-  shift
+  local dir=$1 target=$2
+  shift 2
   [ -e "$dir/build.ninja" ] || meson setup "$@" "$dir" "$TOP" >&2 || die "meson setup failed"
-  ninja -C "$dir" >&2 || die "the build in $dir failed"
+  ninja -C "$dir" "$target" >&2 || die "the build in $dir failed"
 }

@@ -7,6 +7,7 @@ row that fails without being listed is a failure, and so is one that did not run
 usage: run.py [SUITE | NUMBER..]     SUITE: librdkafka or franz-go; NUMBER: librdkafka's, e.g. 0030
 """
 import csv
+import fcntl
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 
+import kafka_peer  # noqa: E402
 import toolchains  # noqa: E402
 from ottla import new_broker  # noqa: E402
 from results import add_row  # noqa: E402
@@ -74,10 +76,12 @@ class Suite:
                 self.results[test] = (result, float(seconds), note)
 
     def build(self):
-        """False, with a skipped row, if the suite cannot be had."""
-        done = subprocess.run([os.path.join(HERE, "run-%s.sh" % self.name), "--build-only"],
-                              env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
+        """False, with a failed row, if the suite cannot be had; one run at a time builds."""
+        with open(os.path.join(kafka_peer.cache_dir(), self.name + ".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = subprocess.run([os.path.join(HERE, "run-%s.sh" % self.name), "--build-only"],
+                                  env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             add_row(LAYER, self.name, "FAIL", 0, "cannot be built: " + done.stdout[-200:])
         return done.returncode == 0
