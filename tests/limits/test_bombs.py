@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
+import cases  # noqa: E402
 import toolchains  # noqa: E402
 
 try:  # the codecs are packages of the clients' environment
@@ -15,13 +16,11 @@ except ImportError:
     try:
         python = toolchains.python()
     except toolchains.Unavailable as why:
-        print("no Python packages: %s" % why)
-        sys.exit(77)
+        cases.skip_all("limits", "no Python packages: %s" % why)
     os.execv(python, [python, *sys.argv])
 
 import gzip  # noqa: E402
 
-import cases  # noqa: E402
 import wire  # noqa: E402
 from client import Client, batch  # noqa: E402
 from hostile import MIB, Watched  # noqa: E402
