@@ -170,6 +170,12 @@ async function describeUnknown (tag) {
   assert(!(await admin.listTopics()).includes(tag), 'the topic was created')
 }
 
+// A record to a topic that is not there yet (case M2).
+async function autoCreate (topic) {
+  await send(topic, values(numbered('v', 0, 10)))
+  assert.deepEqual(text(await read(topic, 10)), numbered('v', 0, 10))
+}
+
 const write = (tag, name) => send(tag, values(matrixValues(name, 50)), name)
 
 async function readTopics (tag, ...topics) {
@@ -181,5 +187,5 @@ async function readTopics (tag, ...topics) {
 main({
   produce_consume: produceConsume, compression, sizes, headers, nulls, offsets_by_time: offsetsByTime,
   rebalance, committed_write: committedWrite, committed_read: committedRead, idempotent,
-  describe_unknown: describeUnknown, write, read: readTopics
+  describe_unknown: describeUnknown, auto_create: autoCreate, write, read: readTopics
 })

@@ -70,6 +70,11 @@ def case_m2_producing_creates_the_topic(bootstrap):
         same(len(found["partitions"]), 4, "num.partitions")
 
 
+def case_m2_clients_write_to_a_topic_that_is_not_there(bootstrap):
+    clients.run("kafka-go", bootstrap, "auto_create", name("m2"))
+    clients.run("kafkajs", bootstrap, "auto_create", name("m2"))
+
+
 def case_m2_metadata_creates_only_when_asked(bootstrap):
     """The flag set: created, an error only for a moment; not set: error 3 and no topic."""
     with connect(bootstrap) as conn:

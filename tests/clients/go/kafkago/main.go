@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -238,6 +239,20 @@ func committedRead(args []string) {
 	scenario.Must(r.Close())
 }
 
+// autoCreate writes to a topic that is not there yet (case M2).
+func autoCreate(args []string) {
+	w := kafka.Writer{Addr: kafka.TCP(os.Args[1]), Topic: args[0], AllowAutoTopicCreation: true,
+		BatchTimeout: 20 * time.Millisecond, Balancer: kafka.BalancerFunc(byPartition)}
+	scenario.Until("the topic's leader", func() bool { // unknown for a moment, not for good
+		err := w.WriteMessages(ctx, messages(scenario.Numbered("v", 0, 10))...)
+		scenario.Check(err == nil || errors.Is(err, kafka.UnknownTopicOrPartition) ||
+			errors.Is(err, kafka.LeaderNotAvailable), "%v", err)
+		return err == nil
+	})
+	scenario.Must(w.Close())
+	scenario.Same("auto-created", values(read(args[0], 0, 10)), scenario.Numbered("v", 0, 10))
+}
+
 func write(args []string) {
 	send(args[0], args[1], messages(scenario.MatrixValues(args[1], 50))...)
 }
@@ -254,6 +269,6 @@ func main() {
 		"produce_consume": produceConsume, "compression": compression, "sizes": sizes,
 		"headers": headers, "nulls": nulls, "offsets_by_time": offsetsByTime, "rebalance": rebalance,
 		"committed_write": committedWrite, "committed_read": committedRead, "write": write,
-		"read": readTopics,
+		"read": readTopics, "auto_create": autoCreate,
 	})
 }
