@@ -98,27 +98,39 @@ static void free_listing(struct listing *listing)
 
 /* Small files ------------------------------------------------------------------------------- */
 
-/* Compares the topic id in partition.metadata with the one expected. */
-static enum status check_metadata(const struct partition_log *log, const struct listing *listing)
+/* The topic id in a text like partition.metadata's; false when there is none, as after a crash that
+ * tore the file. */
+static bool parse_metadata(struct view bytes, struct uuid *topic_id)
+{
+    char *text = view_copy_text(bytes);
+    const char *id = strstr(text, "topic_id: ");
+    bool good = false;
+    if (id != NULL) {
+        id += strlen("topic_id: ");
+        struct view value = {(const uint8_t *)id, strcspn(id, "\r\n")};
+        good = uuid_parse(value, topic_id) == STATUS_OK;
+    }
+    free(text);
+    return good;
+}
+
+/* Compares the topic id in partition.metadata with the one expected. A file that cannot be read
+ * counts as missing: it is written again. */
+static enum status check_metadata(const struct partition_log *log, struct listing *listing)
 {
     char path[FILE_PATH_MAX];
     struct buffer text = {0};
+    struct uuid topic_id;
     snprintf(path, sizeof path, "%.4000s/partition.metadata", listing->directory);
     enum status status = file_read_whole(path, SMALL_FILE_MAX, &text);
-    char *copy = view_copy_text(buffer_view(&text));
-    const char *id = strstr(copy, "topic_id: ");
-    struct uuid topic_id;
-    if (status == STATUS_OK && id != NULL) {
-        size_t length = strcspn(id + 10, "\r\n");
-        struct view value = {(const uint8_t *)id + 10, length};
-        status = uuid_parse(value, &topic_id);
-        if (status == STATUS_OK && !uuid_equal(topic_id, log->identity.topic_id)
-            && !uuid_is_zero(log->identity.topic_id)) {
-            log_error("log", "%s belongs to another topic of that name", listing->directory);
-            status = STATUS_INVALID;
-        }
+    if (status == STATUS_OK && !parse_metadata(buffer_view(&text), &topic_id)) {
+        log_warn("log", "%s cannot be read and is written again", path);
+        listing->has_metadata = false;
+    } else if (status == STATUS_OK && !uuid_equal(topic_id, log->identity.topic_id)
+        && !uuid_is_zero(log->identity.topic_id)) {
+        log_error("log", "%s belongs to another topic of that name", listing->directory);
+        status = STATUS_INVALID;
     }
-    free(copy);
     buffer_free(&text);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }

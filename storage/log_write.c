@@ -53,6 +53,12 @@ struct log_write {
 
 /* On the writer's thread -------------------------------------------------------------------- */
 
+/* Whether small files are synced one by one; else the sync behind the job does it, or nothing. */
+static bool sync_each(const struct log_write *write)
+{
+    return write->sync && !write->job.grouped;
+}
+
 static enum status make_directory(struct log_write *write)
 {
     char path[FILE_PATH_MAX];
@@ -67,7 +73,7 @@ static enum status make_directory(struct log_write *write)
     int length = snprintf(path, sizeof path, "%s/partition.metadata", write->directory);
     assert(length > 0 && (size_t)length < sizeof path);
     snprintf(text, sizeof text, "version: 0\ntopic_id: %s", id);
-    return file_replace(path, view_text(text), write->sync);
+    return file_replace(path, view_text(text), sync_each(write));
 }
 
 static enum status note_gaps(struct log_write *write)
@@ -130,11 +136,11 @@ static enum status write_small_files(struct log_write *write)
     if (write->epochs.length > 0) {
         int length = snprintf(path, sizeof path, "%s/leader-epoch-checkpoint", write->directory);
         assert(length > 0 && (size_t)length < sizeof path);
-        status = file_replace(path, buffer_view(&write->epochs), write->sync);
+        status = file_replace(path, buffer_view(&write->epochs), sync_each(write));
     }
     if (status == STATUS_OK && write->snapshot.length > 0) {
         log_file_path(write->directory, write->snapshot_offset, LOG_FILE_SNAPSHOT, path);
-        status = file_replace(path, buffer_view(&write->snapshot), write->sync);
+        status = file_replace(path, buffer_view(&write->snapshot), sync_each(write));
     }
     if (status == STATUS_OK && write->old_snapshot >= 0) {
         log_file_path(write->directory, write->old_snapshot, LOG_FILE_SNAPSHOT, path);
@@ -163,6 +169,11 @@ static enum status sync_files(struct log_write *write)
     return status;
 }
 
+static enum status sync_write(struct log_job *job)
+{
+    return sync_files(container_of(job, struct log_write, job));
+}
+
 static enum status run_write(struct log_job *job)
 {
     struct log_write *write = container_of(job, struct log_write, job);
@@ -181,9 +192,6 @@ static enum status run_write(struct log_job *job)
     }
     if (status == STATUS_OK) {
         status = write_small_files(write);
-    }
-    if (status == STATUS_OK && write->sync) {
-        status = sync_files(write);
     }
     return status;
 }
@@ -471,6 +479,7 @@ static struct log_write *new_write(struct partition_log *log, struct log_segment
     write->log = log;
     write->directory = memory_copy_text(directory);
     write->data_path = memory_copy_text(log->identity.data_path);
+    write->job.sync_path = write->data_path;
     write->topic_id = log->identity.topic_id;
     write->base_offset = segment->base_offset;
     write->position = segment->written_bytes;
@@ -505,6 +514,7 @@ void log_write_submit(struct partition_log *log)
     write->make_directory = !content->directory_made
         || (write->sync && !content->metadata_durable);
     write->sync_names = write->sync && content->names_unsynced;
+    write->job.sync = write->sync ? sync_write : NULL;
     launch_index(&segment->offsets, &write->offsets, &write->offsets_position);
     launch_index(&segment->times, &write->times, &write->times_position);
     if (content->epochs_changed && write->sync) {

@@ -24,6 +24,8 @@ struct log_writer {
     pthread_t thread;
 };
 
+enum { DEFAULT_GROUP_MIN = 8, GROUP_LOOK = 64, GROUP_MAX = 4096 };
+
 enum { DELAY_LOOK_MS = 1000, DEFAULT_TAIL_BYTES = 32 * 1024 * 1024, DEFAULT_OPEN_FILES = 512,
     DEFAULT_WRITE_AFTER_MS = 200, DEFAULT_WRITE_AFTER_BYTES = 256 * 1024,
     DEFAULT_SYNC_AFTER_BYTES = 4 * 1024 * 1024, DEFAULT_IDLE_TAIL_MS = 10000 };
@@ -64,16 +66,85 @@ static void go_offline(struct log_writer *writer, enum status status)
     }
 }
 
-static void run_job(struct log_writer *writer, struct log_job *job)
+/* What a failure of a job means for the writer. */
+static void note_failure(struct log_writer *writer, const struct log_job *job, enum status status)
+{
+    if (status != STATUS_OK && job->fatal) {
+        go_offline(writer, status);
+    }
+}
+
+/* The first part of a job; its sync, when it has one, is left. */
+static enum status start_job(struct log_writer *writer, struct log_job *job, bool grouped)
 {
     enum status status = log_writer_status(writer);
     if (status == STATUS_OK || job->even_offline) {
+        job->grouped = grouped;
         status = job->run(job);
-        if (status != STATUS_OK && job->fatal) {
-            go_offline(writer, status);
-        }
+        note_failure(writer, job, status);
+    }
+    return status;
+}
+
+static void run_job(struct log_writer *writer, struct log_job *job)
+{
+    enum status status = start_job(writer, job, false);
+    if (status == STATUS_OK && job->sync != NULL) {
+        status = job->sync(job);
+        note_failure(writer, job, status);
     }
     hand_back(job, status);
+}
+
+/* Whether so many jobs that sync wait behind this one that one sync of everything is cheaper. */
+static bool is_worth_a_group(struct log_writer *writer, const struct log_job *first)
+{
+    int count = 0;
+    if (first->sync == NULL) {
+        return false;
+    }
+    pthread_mutex_lock(&writer->lock);
+    struct list_link *link = list_first(&writer->jobs);
+    for (int i = 0; link != NULL && i < GROUP_LOOK && count < writer->settings.group_min; i++) {
+        count += job_of(link)->sync != NULL ? 1 : 0;
+        link = list_next(&writer->jobs, link);
+    }
+    pthread_mutex_unlock(&writer->lock);
+    return count == writer->settings.group_min;
+}
+
+static struct log_job *take_waiting(struct log_writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    struct list_link *link = list_pop_front(&writer->jobs);
+    pthread_mutex_unlock(&writer->lock);
+    return link == NULL ? NULL : job_of(link);
+}
+
+/* Runs the job and those that wait behind it, then syncs once for all. */
+static void run_group(struct log_writer *writer, struct log_job *first)
+{
+    struct list held;
+    struct list_link *link;
+    list_init(&held);
+    struct log_job *job = first;
+    for (int i = 0; job != NULL && i < GROUP_MAX; i++) {
+        enum status status = start_job(writer, job, true);
+        if (status == STATUS_OK && job->sync != NULL) {
+            list_push_back(&held, &job->link);
+        } else {
+            hand_back(job, status);
+        }
+        job = i + 1 < GROUP_MAX ? take_waiting(writer) : NULL;
+    }
+    enum status status = STATUS_OK;
+    if ((link = list_first(&held)) != NULL) {
+        status = file_sync_all(job_of(link)->sync_path);
+        note_failure(writer, job_of(link), status);
+    }
+    while ((link = list_pop_front(&held)) != NULL) {
+        hand_back(job_of(link), status);
+    }
 }
 
 /* The next job that is due, taken off its list; null when there is none. */
@@ -94,7 +165,9 @@ bool log_writer_run_once(struct log_writer *writer, int64_t now_ms)
     pthread_mutex_lock(&writer->lock);
     struct log_job *job = take_job(writer, now_ms);
     pthread_mutex_unlock(&writer->lock);
-    if (job != NULL) {
+    if (job != NULL && is_worth_a_group(writer, job)) {
+        run_group(writer, job);
+    } else if (job != NULL) {
         run_job(writer, job);
     }
     return job != NULL;
@@ -144,6 +217,8 @@ struct log_writer *log_writer_new(const struct log_writer_settings *settings)
     list_init(&writer->jobs);
     list_init(&writer->delayed);
     writer->settings = *settings;
+    writer->settings.group_min = settings->group_min == 0 ? DEFAULT_GROUP_MIN : settings->group_min;
+    assert(writer->settings.group_min > 0 && writer->settings.group_min <= GROUP_LOOK);
     if (settings->threaded) {
         error = pthread_create(&writer->thread, NULL, writer_main, writer);
         assert(error == 0);

@@ -7,6 +7,9 @@
  * shard never waits for the disk, and a job's memory needs no lock: it belongs to the shard, then
  * to the writer, then to the shard again.
  *
+ * Jobs that end with a sync are grouped when many wait (a checkpoint of thousands of logs): all of
+ * them write, then one sync of the file system serves them all.
+ *
  * A failed write or sync in a job of a partition log takes the whole writer offline: that job and
  * all later ones end with the status, nothing more touches the disk.
  */
@@ -30,6 +33,11 @@ struct log_job {
     enum status status;      /* the writer's: on its way to done */
     /* Runs on the writer thread; must not touch what the shard owns. */
     enum status (*run)(struct log_job *job);
+    /* Makes durable what run wrote; on the writer thread, after run. Null when nothing is to be. */
+    enum status (*sync)(struct log_job *job);
+    const char *sync_path; /* with sync: a path on the file system; valid until done */
+    bool grouped;          /* the writer's, during run: one sync of the file system follows, so
+                              that run and sync need not */
     /* Runs on the shard. STATUS_CLOSED or the writer's failure when run was skipped. May free the
      * job. */
     void (*done)(struct log_job *job, enum status status);
@@ -40,6 +48,7 @@ struct log_job {
 
 struct log_writer_settings {
     bool threaded; /* false: the owner calls log_writer_run_once (simulation) */
+    int group_min; /* so many waiting jobs that sync share one sync; 0 means 8 */
     /* Called once, on the writer thread, when a fatal job failed. May be null. */
     void (*failed)(void *context, enum status status);
     void *context;

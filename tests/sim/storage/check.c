@@ -451,7 +451,8 @@ static bool open_group(struct world *world, unsigned number)
 
 static void open_shard(struct world *world)
 {
-    struct log_writer_settings writer = {.failed = writer_failed};
+    struct log_writer_settings writer = {.failed = writer_failed,
+        .group_min = 1 + (int)world_random(world, 6)};
     struct log_shard_settings shard = {.tail_budget_bytes = 20000 + world_random(world, 100000),
         .open_file_limit = 4 + world_random(world, 20), .write_after_ms = 50,
         .write_after_bytes = 4000, .sync_after_bytes = 20000, .idle_tail_ms = 300};

@@ -69,12 +69,16 @@ static const struct script scripts[] = {
     {'T', "a file lost in the middle is damage", "o e1.1 E1.2 E1.3 w k -3 o",
         "e1.1 DM E1.3"},
     {'U', "the newest file lost is damage", "o e1.1 E1.2 w k -4 o", "e1.1 DM"},
-    {'V', "a file cut behind everybody's back is damage", "o e1.1 w e1.2 w E1.3 w k <2 o",
+    {'V', "the newest file lost before its frames were followed is damage",
+        "o e1.1 E1.2 w k -5 o", "DM e1.1"},
+    {'W', "a file cut behind everybody's back is damage", "o e1.1 w e1.2 w E1.3 w k <2 o",
         "e1.1 e1.2 D?"},
-    {'W', "unsynced frames may be lost with all behind them", "o e1.1 w s e1.2 w e1.3 w k ?3+0 o",
+    {'X', "unsynced frames may be lost with all behind them", "o e1.1 w s e1.2 w e1.3 w k ?3+0 o",
         "e1.1", JOURNAL_FLUSH_INTERVAL},
-    {'X', "synced frames may not", "o e1.1 w e1.2 w s e1.3 w k ?1+0 o", "D? e1.2 e1.3",
+    {'Y', "synced frames may not", "o e1.1 w e1.2 w s e1.3 w k ?1+0 o", "D? e1.2 e1.3",
         JOURNAL_FLUSH_INTERVAL},
+    {'Z', "what lay behind a cut stays away when others take its place",
+        "o e1.1 w s e1.2 w e1.3 w k ?3+0 o e2.1 w s k o", "e1.1 e2.1", JOURNAL_FLUSH_INTERVAL},
 };
 
 struct fixture {

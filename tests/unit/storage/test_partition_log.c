@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "io/file.h"
+#include "io/file_whole.h"
 #include "protocol/records.h"
 #include "tests/unit/runner.h"
 #include "tests/unit/storage/support.h"
@@ -188,6 +189,47 @@ START_TEST(restart_finds_everything_again)
 }
 END_TEST
 
+START_TEST(segment_ends_only_when_all_its_batches_are_written)
+{
+    struct fixture f;
+    start(&f, NULL);
+    for (int i = 0; i < 10000; i++) { /* more than one job takes */
+        append(&f, support_batch(i, 1, 1, 1, 5000));
+    }
+    f.settings.segment_bytes = 1000;
+    append(&f, support_batch(10000, 1, 1, 1, 5000));
+    ck_assert_uint_eq(partition_log_segment_count(f.log), 2);
+    ck_assert_int_eq(support_flush(&f.support, f.log), STATUS_OK);
+    ck_assert_int_eq(partition_log_synced(f.log), 10001);
+    partition_log_close(f.log);
+    open_at(&f, 10001, 0);
+    ck_assert_str_eq(f.damage.file, "");
+    ck_assert_int_eq(partition_log_end(f.log), 10001);
+    ck_assert_int_eq(read_through(&f, 0, 100000), 10001);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(torn_metadata_is_written_again)
+{
+    struct fixture f;
+    const char *metadata = "topic-3/partition.metadata";
+    start(&f, NULL);
+    append_many(&f, 1, 1, 10);
+    ck_assert_int_eq(support_flush(&f.support, f.log), STATUS_OK);
+    partition_log_close(f.log);
+    ck_assert_int_eq(file_replace(support_path(f.directory, metadata), VIEW_LITERAL("version: 0\nto"),
+        true), STATUS_OK);
+    open_at(&f, 1, 0);
+    append_many(&f, 1, 1, 10);
+    ck_assert_int_eq(support_flush(&f.support, f.log), STATUS_OK);
+    struct buffer text = support_read(support_path(f.directory, metadata));
+    ck_assert_uint_eq(text.length, strlen("version: 0\ntopic_id: AQIDBAUGBwgJCgsMDQ4PEA"));
+    buffer_free(&text);
+    stop(&f);
+}
+END_TEST
+
 START_TEST(batch_below_the_end_is_refused)
 {
     struct fixture f;
@@ -356,6 +398,8 @@ int main(void)
     tcase_add_test(tests, batches_are_read_from_memory_at_once_and_from_the_file_later);
     tcase_add_test(tests, limit_is_kept_but_for_a_first_batch_asked_for_whole);
     tcase_add_test(tests, restart_finds_everything_again);
+    tcase_add_test(tests, segment_ends_only_when_all_its_batches_are_written);
+    tcase_add_test(tests, torn_metadata_is_written_again);
     tcase_add_test(tests, batch_below_the_end_is_refused);
     tcase_add_test(tests, epochs_answer_as_kafka);
     tcase_add_test(tests, foreign_topic_id_is_refused);
