@@ -464,6 +464,7 @@ void group_close(struct group *group, bool deleted)
         group->machine->close(group);
     }
     group->closed = true;
+    group->io_pending++; /* held: what ends with the logs must not free the group under our hands */
     fail_proposals(group, STATUS_CLOSED);
     replicas_drop_group(replicas_of(group), group);
     for (int32_t i = 0; i < group->partition_count; i++) {
@@ -473,7 +474,5 @@ void group_close(struct group *group, bool deleted)
         journal_forget(replicas_of(group)->journal, group->id);
         group_remove_checkpoint(group);
     }
-    if (group->io_pending == 0) {
-        group_free(group);
-    }
+    group_io_done(group);
 }
