@@ -281,8 +281,9 @@ END_TEST
 
 START_TEST(flipped_index_entries_do_not_mislead_readers)
 {
+    const int64_t segment_bytes[] = {1 << 30, 30000}; /* of a segment that is read again, or not */
     struct fixture f;
-    start(&f, 1 << 30);
+    start(&f, segment_bytes[_i]);
     uint64_t size = support_size(support_path(f.directory, "t-0/00000000000000000000.index"));
     for (uint64_t i = 0; i < size; i++) {
         support_flip(support_path(f.directory, "t-0/00000000000000000000.index"), i);
@@ -293,6 +294,19 @@ START_TEST(flipped_index_entries_do_not_mislead_readers)
         partition_log_close(f.log);
     }
     open_at(&f, END);
+    stop(&f);
+}
+END_TEST
+
+START_TEST(epochs_behind_a_cut_are_forgotten)
+{
+    struct fixture f;
+    start(&f, 1 << 30);
+    support_flip(support_path(f.directory, first_log), 39 * f.batch_bytes + 200);
+    open_at(&f, 30 * RECORDS);
+    ck_assert_int_eq(partition_log_end(f.log), 39 * RECORDS);
+    ck_assert_int_eq(partition_log_latest_epoch(f.log), 1);
+    ck_assert_int_eq(partition_log_epoch_end(f.log, 1).end_offset, 39 * RECORDS);
     stop(&f);
 }
 END_TEST
@@ -390,7 +404,8 @@ int main(void)
     tcase_add_test(tests, segment_missing_in_the_middle_is_damage);
     tcase_add_test(tests, all_segments_missing_is_damage);
     tcase_add_test(tests, lost_and_broken_indexes_are_made_again);
-    tcase_add_test(tests, flipped_index_entries_do_not_mislead_readers);
+    tcase_add_loop_test(tests, flipped_index_entries_do_not_mislead_readers, 0, 2);
+    tcase_add_test(tests, epochs_behind_a_cut_are_forgotten);
     tcase_add_test(tests, missing_epochs_are_read_from_the_batches);
     tcase_add_test(tests, producers_are_known_again_from_snapshot_or_log);
     tcase_add_test(tests, leftovers_of_a_crash_are_removed);

@@ -218,8 +218,8 @@ START_TEST(torn_metadata_is_written_again)
     append_many(&f, 1, 1, 10);
     ck_assert_int_eq(support_flush(&f.support, f.log), STATUS_OK);
     partition_log_close(f.log);
-    ck_assert_int_eq(file_replace(support_path(f.directory, metadata), VIEW_LITERAL("version: 0\nto"),
-        true), STATUS_OK);
+    ck_assert_int_eq(file_replace(support_path(f.directory, metadata),
+        VIEW_LITERAL("version: 0\nto"), true), STATUS_OK);
     open_at(&f, 1, 0);
     append_many(&f, 1, 1, 10);
     ck_assert_int_eq(support_flush(&f.support, f.log), STATUS_OK);
