@@ -44,11 +44,16 @@ struct buffer support_read(const char *path)
 
 void support_flip(const char *path, uint64_t position)
 {
+    support_flip_bits(path, position, 0x40);
+}
+
+void support_flip_bits(const char *path, uint64_t position, uint8_t mask)
+{
     int file = open(path, O_RDWR);
     uint8_t byte = 0;
     ck_assert_int_ge(file, 0);
     ck_assert_int_eq(pread(file, &byte, 1, (off_t)position), 1);
-    byte ^= 0x40;
+    byte ^= mask;
     ck_assert_int_eq(pwrite(file, &byte, 1, (off_t)position), 1);
     close(file);
 }

@@ -21,6 +21,7 @@ struct buffer support_read(const char *path);
 
 /* Changes bits of one byte of a file. */
 void support_flip(const char *path, uint64_t position);
+void support_flip_bits(const char *path, uint64_t position, uint8_t mask);
 
 uint64_t support_size(const char *path);
 

@@ -51,12 +51,17 @@ START_TEST(any_flipped_bit_is_noticed)
     write_it(directory);
     for (uint64_t i = 0; i < support_size(path); i++) {
         struct checkpoint read;
-        support_flip(path, i);
+        uint8_t mask = (uint8_t)(1 << _i);
+        support_flip_bits(path, i, mask);
         enum status status = checkpoint_read(support_path(directory, "groups"), 42, &read);
-        ck_assert_msg(status == STATUS_CORRUPT || status == STATUS_UNSUPPORTED, "byte %d: %s",
-            (int)i, status_text(status));
-        ck_assert_ptr_null(read.partitions);
-        support_flip(path, i);
+        /* White space may turn into other white space. */
+        ck_assert_msg(status == STATUS_CORRUPT || status == STATUS_UNSUPPORTED
+            || (status == STATUS_OK && read.index == (uint64_t)1 << 60), "byte %d: %s", (int)i,
+            status_text(status));
+        ck_assert(status == STATUS_OK || read.partitions == NULL);
+        ck_assert(status != STATUS_OK || read.partitions[0].next_offset == 123456789012);
+        checkpoint_free(&read);
+        support_flip_bits(path, i, mask);
     }
     support_clean(directory);
 }
@@ -86,7 +91,7 @@ int main(void)
     Suite *suite = suite_create("checkpoint");
     TCase *tests = tcase_create("checkpoint");
     tcase_add_test(tests, everything_comes_back);
-    tcase_add_test(tests, any_flipped_bit_is_noticed);
+    tcase_add_loop_test(tests, any_flipped_bit_is_noticed, 0, 8);
     tcase_add_test(tests, another_groups_or_versions_file_is_not_taken);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

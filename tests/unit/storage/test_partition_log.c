@@ -55,7 +55,7 @@ static void append_many(struct fixture *f, int batches, int32_t count, size_t va
 {
     for (int i = 0; i < batches; i++) {
         int64_t offset = partition_log_end(f->log);
-        append(f, support_batch(offset, 1, count, value_bytes, 5000 + offset));
+        append(f, support_batch(offset, 1, count, value_bytes + (size_t)i % 3, 5000 + offset));
     }
 }
 
