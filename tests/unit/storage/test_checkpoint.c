@@ -90,6 +90,7 @@ int main(void)
 {
     Suite *suite = suite_create("checkpoint");
     TCase *tests = tcase_create("checkpoint");
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, everything_comes_back);
     tcase_add_loop_test(tests, any_flipped_bit_is_noticed, 0, 8);
     tcase_add_test(tests, another_groups_or_versions_file_is_not_taken);

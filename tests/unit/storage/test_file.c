@@ -201,6 +201,7 @@ int main(void)
 {
     Suite *suite = suite_create("file");
     TCase *tests = tcase_create("file");
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, written_parts_are_read_back);
     tcase_add_test(tests, reserved_space_reads_as_zeroes);
     tcase_add_test(tests, what_is_missing_is_an_answer);

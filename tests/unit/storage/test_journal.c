@@ -338,6 +338,24 @@ START_TEST(forgotten_group_holds_no_file)
 }
 END_TEST
 
+START_TEST(entries_below_a_mark_hold_no_file)
+{
+    struct fixture f;
+    struct journal_stats stats;
+    start(&f);
+    submit_entry(&f, 1);
+    work(&f);
+    journal_mark(f.journal, 1, 1000); /* a snapshot came from elsewhere */
+    for (unsigned i = 0; i < 60; i++) {
+        submit_entry(&f, 1);
+        work(&f);
+    }
+    journal_read_stats(f.journal, &stats);
+    ck_assert_uint_eq(stats.used_bytes, FILE_BYTES);
+    stop(&f);
+}
+END_TEST
+
 START_TEST(newer_version_is_refused)
 {
     struct fixture f;
@@ -365,6 +383,7 @@ int main(void)
 {
     Suite *suite = suite_create("journal");
     TCase *tests = tcase_create("journal");
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, files_are_used_again_and_votes_move_on);
     tcase_add_test(tests, full_ring_waits_for_marks_and_then_goes_on_in_order);
     tcase_add_test(tests, restart_of_a_full_ring_can_be_worked_free);
@@ -373,6 +392,7 @@ int main(void)
     tcase_add_test(tests, one_write_serves_all_groups);
     tcase_add_test(tests, idle_journal_writes_one_frame_and_no_more);
     tcase_add_test(tests, forgotten_group_holds_no_file);
+    tcase_add_test(tests, entries_below_a_mark_hold_no_file);
     tcase_add_test(tests, newer_version_is_refused);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

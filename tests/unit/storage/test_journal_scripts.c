@@ -78,7 +78,7 @@ static const struct script scripts[] = {
     {'Y', "synced frames may not", "o e1.1 w e1.2 w s e1.3 w k ?1+0 o", "D? e1.2 e1.3",
         JOURNAL_FLUSH_INTERVAL},
     {'Z', "what lay behind a cut stays away when others take its place",
-        "o e1.1 w s e1.2 w e1.3 w k ?3+0 o e2.1 w s k o", "e1.1 e2.1", JOURNAL_FLUSH_INTERVAL},
+        "o e1.1 w s e1.2 w e1.3 w k ?3+0 o e2.1 w k o", "e1.1 e2.1", JOURNAL_FLUSH_INTERVAL},
 };
 
 struct fixture {
@@ -345,6 +345,7 @@ int main(void)
 {
     Suite *suite = suite_create("journal_scripts");
     TCase *tests = tcase_create("journal_scripts");
+    tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, journal_brings_back_what_it_must, 0,
         (int)(sizeof scripts / sizeof scripts[0]));
     tcase_add_test(tests, every_letter_is_one_case);

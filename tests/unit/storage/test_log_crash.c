@@ -188,6 +188,7 @@ int main(void)
 {
     Suite *suite = suite_create("log_crash");
     TCase *tests = tcase_create("log_crash");
+    tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, removed_segments_do_not_take_the_log_with_them, 0, WAYS);
     tcase_add_loop_test(tests, flushed_batches_survive, 0, WAYS);
     tcase_add_loop_test(tests, log_without_checkpoint_is_mended_after_a_power_cut, 0, WAYS);

@@ -142,6 +142,7 @@ int main(void)
 {
     Suite *suite = suite_create("log_dir");
     TCase *tests = tcase_create("log_dir");
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, identity_is_made_once_in_kafkas_format);
     tcase_add_test(tests, foreign_directory_is_refused);
     tcase_add_test(tests, file_of_a_stock_broker_is_read);

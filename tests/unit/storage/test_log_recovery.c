@@ -307,6 +307,10 @@ START_TEST(epochs_behind_a_cut_are_forgotten)
     ck_assert_int_eq(partition_log_end(f.log), 39 * RECORDS);
     ck_assert_int_eq(partition_log_latest_epoch(f.log), 1);
     ck_assert_int_eq(partition_log_epoch_end(f.log, 1).end_offset, 39 * RECORDS);
+    partition_log_close(f.log);
+    open_at(&f, END); /* and so it is when that is damage */
+    ck_assert_int_eq(f.damage.offset, 39 * RECORDS);
+    ck_assert_int_eq(partition_log_latest_epoch(f.log), 1);
     stop(&f);
 }
 END_TEST

@@ -394,6 +394,7 @@ int main(void)
 {
     Suite *suite = suite_create("partition_log");
     TCase *tests = tcase_create("partition_log");
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, unwritten_log_leaves_no_trace);
     tcase_add_test(tests, batches_are_read_from_memory_at_once_and_from_the_file_later);
     tcase_add_test(tests, limit_is_kept_but_for_a_first_batch_asked_for_whole);

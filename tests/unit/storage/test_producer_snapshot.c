@@ -79,6 +79,7 @@ int main(void)
 {
     Suite *suite = suite_create("producer_snapshot");
     TCase *tests = tcase_create("producer_snapshot");
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, all_kept_batches_survive);
     tcase_add_test(tests, a_changed_byte_is_corrupt);
     suite_add_tcase(suite, tests);

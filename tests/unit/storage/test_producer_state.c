@@ -208,6 +208,7 @@ int main(void)
 {
     Suite *suite = suite_create("producer_state");
     TCase *tests = tcase_create("producer_state");
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, unknown_producer_may_start_anywhere);
     tcase_add_test(tests, next_sequence_is_accepted_and_a_gap_refused);
     tcase_add_test(tests, last_five_batches_are_recognised_and_older_ones_refused);
