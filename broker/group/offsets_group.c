@@ -346,6 +346,10 @@ void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partitio
     full.token = call;
     full.arena = call->arena;
     if (owner != NULL && owner->state == COORDINATOR_READY) {
+        if (coordinator_next_deadline_ms(owner->coordinator) <= full.now_ms) {
+            /* What is due comes before what was asked later, however late the timer is. */
+            coordinator_tick(owner->coordinator, full.now_ms);
+        }
         coordinator_request(owner->coordinator, &full, api, request);
         watch_deadline(owner);
         return;
