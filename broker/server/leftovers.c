@@ -24,7 +24,10 @@ static void check_partition(void *context, const struct log_dir_partition *found
         return;
     }
     struct topic_image *topic = image_topic(discard->image, name);
-    if (topic != NULL && topic_image_has(topic, found->partition)) {
+    /* Without an id nothing was written yet; another id is that of an earlier topic of the name. */
+    bool is_of_topic = topic != NULL && (uuid_is_zero(found->topic_id) ||
+                                         uuid_equal(found->topic_id, topic->id));
+    if (is_of_topic && topic_image_has(topic, found->partition)) {
         return;
     }
     enum status status =
