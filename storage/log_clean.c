@@ -72,6 +72,14 @@ static void free_removal(struct log_job *job, enum status status)
     free(removal);
 }
 
+/* When something may be removed, as a time of the writer: never 0, which means at once. */
+static int64_t removal_time(int64_t now_ms, int64_t delay_ms)
+{
+    int64_t time_ms = delay_ms > INT64_MAX - (now_ms > 0 ? now_ms : 0) ? INT64_MAX
+                                                                       : now_ms + delay_ms;
+    return time_ms > 0 ? time_ms : 1;
+}
+
 static void renamed(struct log_job *job, enum status status)
 {
     struct removal *removal = container_of(job, struct removal, job);
@@ -81,8 +89,7 @@ static void renamed(struct log_job *job, enum status status)
     }
     removal->job.run = run_remove;
     removal->job.done = free_removal;
-    removal->job.not_before_ms = removal->now_ms + removal->delay_ms;
-    removal->job.not_before_ms = removal->job.not_before_ms > 0 ? removal->job.not_before_ms : 1;
+    removal->job.not_before_ms = removal_time(removal->now_ms, removal->delay_ms);
     log_writer_submit(removal->writer, job->shard, job);
 }
 
@@ -318,8 +325,7 @@ static void doomed(struct log_job *job, enum status status)
     }
     deletion->job.run = run_remove_doomed;
     deletion->job.done = free_deletion;
-    deletion->job.not_before_ms = deletion->now_ms + deletion->delay_ms;
-    deletion->job.not_before_ms = deletion->job.not_before_ms > 0 ? deletion->job.not_before_ms : 1;
+    deletion->job.not_before_ms = removal_time(deletion->now_ms, deletion->delay_ms);
     log_writer_submit(deletion->writer, job->shard, job);
 }
 

@@ -149,27 +149,44 @@ static bool load_epochs(struct partition_log *log, const struct listing *listing
     return status == STATUS_OK;
 }
 
-/* Loads the newest good snapshot at or below the recovery point. Returns its offset; -1: none. */
+static bool load_snapshot_at(struct partition_log *log, const struct listing *listing,
+    int64_t offset)
+{
+    char path[FILE_PATH_MAX];
+    struct buffer bytes = {0};
+    log_file_path(listing->directory, offset, LOG_FILE_SNAPSHOT, path);
+    enum status status = file_read_whole(path, SMALL_FILE_MAX, &bytes);
+    if (status == STATUS_OK) {
+        status = producer_state_load(partition_log_producers(log), buffer_view(&bytes));
+    }
+    buffer_free(&bytes);
+    if (status != STATUS_OK) {
+        log_warn("log", "%s: broken, the log is read instead", path);
+    }
+    return status == STATUS_OK;
+}
+
+/* Loads the newest good snapshot at or below the recovery point; where all are above it (the log
+ * rolled since the checkpoint), the lowest of those: it knows what was before it, and all that it
+ * knows is committed. Returns its offset; -1: none. */
 static int64_t load_snapshot(struct partition_log *log, const struct listing *listing,
     int64_t recovery_point, bool *broken)
 {
-    for (size_t i = listing->snapshots.count; i > 0; i--) {
-        int64_t offset = listing->snapshots.values[i - 1];
+    const struct offsets *snapshots = &listing->snapshots;
+    for (size_t i = snapshots->count; i > 0; i--) {
+        int64_t offset = snapshots->values[i - 1];
         if (offset > recovery_point) {
             continue;
         }
-        char path[FILE_PATH_MAX];
-        struct buffer bytes = {0};
-        log_file_path(listing->directory, offset, LOG_FILE_SNAPSHOT, path);
-        enum status status = file_read_whole(path, SMALL_FILE_MAX, &bytes);
-        if (status == STATUS_OK) {
-            status = producer_state_load(partition_log_producers(log), buffer_view(&bytes));
-        }
-        buffer_free(&bytes);
-        if (status == STATUS_OK) {
+        if (load_snapshot_at(log, listing, offset)) {
             return offset;
         }
-        log_warn("log", "%s: broken, the log is read instead", path);
+        *broken = true;
+    }
+    for (size_t i = 0; i < snapshots->count && recovery_point >= 0 && !*broken; i++) {
+        if (load_snapshot_at(log, listing, snapshots->values[i])) {
+            return snapshots->values[i];
+        }
         *broken = true;
     }
     return -1;

@@ -91,6 +91,9 @@ static enum status start_position(struct partition_log *log, struct log_segment 
     struct log_offset_entry place;
     *position = 0;
     log_content_path(log, segment->base_offset, LOG_FILE_TIME_INDEX, path);
+    if (timestamp_ms <= 0) {
+        return STATUS_OK;
+    }
     enum status status = log_index_find_time(log->shard, &segment->times, path, timestamp_ms - 1,
         &entry);
     if (status == STATUS_OK) {

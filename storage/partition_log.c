@@ -167,6 +167,9 @@ void log_content_drop_segments(struct partition_log *log, size_t count)
         log_segment_free(log->shard, content->segments[i]);
     }
     content->segment_count -= count;
+    if (content->segment_count == 0) {
+        return;
+    }
     memmove(content->segments, content->segments + count,
         content->segment_count * sizeof *content->segments);
 }
@@ -314,7 +317,7 @@ static bool must_roll(const struct partition_log *log, const struct log_segment 
         || batch_last_offset(header) - segment->base_offset > INT32_MAX
         || (log_index_count(&segment->offsets) + 1) * LOG_OFFSET_ENTRY_BYTES
             > (uint64_t)settings->segment_index_bytes
-        || (segment->first_timestamp >= 0
+        || (segment->first_timestamp >= 0 && header->max_timestamp > segment->first_timestamp
             && header->max_timestamp - segment->first_timestamp > settings->segment_ms);
 }
 

@@ -340,7 +340,8 @@ size_t producer_state_expire(struct producer_state *state, int64_t now_ms, int64
     struct producer *producer;
     struct producer *next;
     HASH_ITER(hh, state->by_id, producer, next) {
-        if (!is_busy(producer) && now_ms - producer->last_timestamp_ms >= expire_ms) {
+        int64_t last = producer->last_timestamp_ms > 0 ? producer->last_timestamp_ms : 0;
+        if (!is_busy(producer) && now_ms - last >= expire_ms) {
             remove_producer(state, producer);
             count++;
         }
