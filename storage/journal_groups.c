@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#define HASH_FUNCTION HASH_FNV /* the usual one falls through cases without saying so */
 #include <uthash.h>
 
 #include "base/list.h"
@@ -200,6 +201,7 @@ void journal_groups_note(struct journal_groups *groups, const struct journal_rec
     uint64_t generation)
 {
     assert(generation > 0);
+    assert(record->kind >= JOURNAL_ENTRY && record->kind <= JOURNAL_FORGET);
     switch (record->kind) {
     case JOURNAL_ENTRY:
         note_entry(groups, find_or_add(groups, record->group), record->index, generation);
@@ -217,7 +219,6 @@ void journal_groups_note(struct journal_groups *groups, const struct journal_rec
         journal_groups_forget(groups, record->group);
         return;
     }
-    assert(!"a kind of record");
 }
 
 void journal_groups_mark(struct journal_groups *groups, uint64_t id, uint64_t index,

@@ -213,9 +213,11 @@ static bool find_good_batch(struct file *file, uint64_t position, uint64_t end, 
 
 /* Whether the batch's offsets, which no checksum covers, follow from those before it. Only a
  * compacted log has gaps. */
-static bool offsets_fit(const struct log_recover *recover, const struct batch_header *header)
+static bool offsets_fit(const struct log_recover *recover, const struct log_segment *segment,
+    const struct batch_header *header)
 {
-    if (header->base_offset < recover->expected
+    if (header->base_offset - segment->base_offset > INT32_MAX - header->last_offset_delta
+        || header->base_offset < recover->expected
         || (header->base_offset < recover->recovery_point
             && batch_last_offset(header) >= recover->recovery_point)) {
         return false;
@@ -225,15 +227,15 @@ static bool offsets_fit(const struct log_recover *recover, const struct batch_he
 }
 
 /* One batch: its header is read; above the recovery point it is checked whole. */
-static enum status check_batch(struct log_recover *recover, struct log_scan *scan,
-    struct batch_header *header)
+static enum status check_batch(struct log_recover *recover, const struct log_segment *segment,
+    struct log_scan *scan, struct batch_header *header)
 {
     struct view bytes;
     enum status status = log_scan_header(scan, header);
     if (status != STATUS_OK) {
         return status;
     }
-    if (!offsets_fit(recover, header)) {
+    if (header->base_offset < segment->base_offset || !offsets_fit(recover, segment, header)) {
         return STATUS_INVALID;
     }
     if (header->base_offset < recover->recovery_point) {
@@ -327,7 +329,7 @@ static enum status scan_batches(struct log_recover *recover, struct log_segment 
         recover->expected = segment->base_offset;
     }
     struct batch_header header;
-    while ((status = check_batch(recover, &scan, &header)) == STATUS_OK) {
+    while ((status = check_batch(recover, segment, &scan, &header)) == STATUS_OK) {
         take_batch(recover, segment, scan.position, &header);
         log_scan_skip(&scan, &header);
     }

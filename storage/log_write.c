@@ -439,10 +439,14 @@ static void add_snapshot(struct partition_log *log, struct log_write *write)
 {
     struct log_content *content = log->content;
     write->old_snapshot = -1;
-    if (write->sync && write->end_offset == log->next_offset && content->producers_changed) {
-        producer_state_save(partition_log_producers(log), &write->snapshot);
-        write->snapshot_offset = log->next_offset;
-        content->producers_changed = false;
+    /* A flush is what a checkpoint waits for: it never vouches for offsets without a snapshot of the
+     * producers as of them, although under load the table is ahead of what the job writes. */
+    bool whole = write->end_offset == log->next_offset;
+    bool wanted = whole || !list_is_empty(&content->waiters);
+    if (write->sync && wanted && content->producers_changed) {
+        producer_state_save(partition_log_producers(log), write->end_offset, &write->snapshot);
+        write->snapshot_offset = write->end_offset;
+        content->producers_changed = !whole;
     } else if (content->roll_snapshot_offset >= 0
         && content->roll_snapshot_offset <= write->end_offset) {
         write->snapshot = content->roll_snapshot;

@@ -329,7 +329,7 @@ static void snapshot_for_roll(struct partition_log *log, int64_t offset)
         return;
     }
     content->roll_snapshot.length = 0;
-    producer_state_save(log->producers, &content->roll_snapshot);
+    producer_state_save(log->producers, INT64_MAX, &content->roll_snapshot);
     content->roll_snapshot_offset = offset;
     content->producers_changed = false;
 }

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#define HASH_FUNCTION HASH_FNV /* the usual one falls through cases without saying so */
 #include <uthash.h>
 
 #include "base/bytes.h"
@@ -354,10 +355,27 @@ size_t producer_state_count(const struct producer_state *state)
     return HASH_COUNT(state->by_id);
 }
 
-static struct producer_info info_of(const struct producer *producer)
+/* How many of the kept batches lie below the offset; they are the oldest ones. */
+static uint16_t kept_below(const struct producer *producer, int64_t offset)
 {
-    const struct kept_batch *last =
-        producer->kept_count == 0 ? NULL : &producer->kept[producer->kept_count - 1];
+    uint16_t count = producer->kept_count;
+    while (count > 0 && producer->kept[count - 1].last_offset >= offset) {
+        count--;
+    }
+    return count;
+}
+
+void producer_state_forget_from(struct producer_state *state, int64_t offset)
+{
+    for (struct producer *each = state->by_id; each != NULL; each = each->hh.next) {
+        each->kept_count = kept_below(each, offset);
+    }
+}
+
+static struct producer_info info_of(const struct producer *producer, int64_t below)
+{
+    uint16_t count = kept_below(producer, below);
+    const struct kept_batch *last = count == 0 ? NULL : &producer->kept[count - 1];
     return (struct producer_info){
         .producer_id = producer->id, .epoch = producer->epoch,
         .last_sequence = last == NULL ? -1 : last->last_sequence,
@@ -375,7 +393,7 @@ static int compare_ids(const void *a, const void *b)
     return left->id < right->id ? -1 : left->id > right->id;
 }
 
-void producer_state_each(const struct producer_state *state,
+static void each_below(const struct producer_state *state, int64_t below,
     void (*each)(void *context, const struct producer_info *info), void *context)
 {
     size_t count = 0;
@@ -383,16 +401,23 @@ void producer_state_each(const struct producer_state *state,
     struct producer *producer;
     struct producer *next;
     HASH_ITER(hh, state->by_id, producer, next) {
-        if (producer->epoch >= 0) { /* others have proposals only */
+        bool is_later = producer->kept_count > 0 && kept_below(producer, below) == 0;
+        if (producer->epoch >= 0 && !is_later) { /* epoch -1: proposals only */
             sorted[count++] = producer;
         }
     }
     qsort(sorted, count, sizeof *sorted, compare_ids);
     for (size_t i = 0; i < count; i++) {
-        struct producer_info info = info_of(sorted[i]);
+        struct producer_info info = info_of(sorted[i], below);
         each(context, &info);
     }
     free(sorted);
+}
+
+void producer_state_each(const struct producer_state *state,
+    void (*each)(void *context, const struct producer_info *info), void *context)
+{
+    each_below(state, INT64_MAX, each, context);
 }
 
 void producer_state_put(struct producer_state *state, const struct producer_info *info)
@@ -437,9 +462,10 @@ static void save_entry(void *context, const struct producer_info *info)
     buffer_append_be64(out, (uint64_t)info->transaction_first_offset);
 }
 
-static void save_earlier(const struct producer *producer, struct buffer *out)
+static void save_earlier(const struct producer *producer, int64_t below, struct buffer *out)
 {
-    for (uint16_t i = 0; i + 1 < producer->kept_count; i++) {
+    uint16_t count = kept_below(producer, below);
+    for (uint16_t i = 0; i + 1 < count; i++) {
         const struct kept_batch *kept = &producer->kept[i];
         buffer_append_be64(out, (uint64_t)producer->id);
         buffer_append_be16(out, (uint16_t)kept->epoch);
@@ -451,19 +477,19 @@ static void save_earlier(const struct producer *producer, struct buffer *out)
     }
 }
 
-void producer_state_save(const struct producer_state *state, struct buffer *out)
+void producer_state_save(const struct producer_state *state, int64_t below, struct buffer *out)
 {
     size_t start = out->length;
     buffer_append_be16(out, SNAPSHOT_VERSION);
     buffer_append_be32(out, 0);
     size_t count_at = out->length;
     buffer_append_be32(out, 0);
-    producer_state_each(state, save_entry, out);
+    each_below(state, below, save_entry, out);
     size_t entries = out->length - count_at - 4;
     assert(entries % SNAPSHOT_ENTRY_BYTES == 0);
     store_be32(out->data + count_at, (uint32_t)(entries / SNAPSHOT_ENTRY_BYTES));
     for (const struct producer *each = state->by_id; each != NULL; each = each->hh.next) {
-        save_earlier(each, out);
+        save_earlier(each, below, out);
     }
     struct view checked = {out->data + count_at, out->length - count_at};
     store_be32(out->data + start + 2, crc32c(checked));

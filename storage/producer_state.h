@@ -69,6 +69,10 @@ void producer_state_drop_proposed(struct producer_state *state, int64_t offset);
 /* The batch is in the log. It is trusted: no check. Ends the proposal with the same offset. */
 void producer_state_update(struct producer_state *state, const struct producer_batch *batch);
 
+/* Forgets committed batches that reach `offset` or beyond it: a snapshot was ahead of what a power
+ * loss left of the log (flush policy interval). */
+void producer_state_forget_from(struct producer_state *state, int64_t offset);
+
 /* A transaction marker (control batch) of the producer is in the log at `offset`: its transaction
  * is over, and the marker's epoch counts from now on. */
 void producer_state_end_transaction(struct producer_state *state, int64_t producer_id,
@@ -104,9 +108,11 @@ void producer_state_each(const struct producer_state *state,
 /* Adds or replaces a producer from a snapshot; only its last batch is known then. */
 void producer_state_put(struct producer_state *state, const struct producer_info *info);
 
-/* Appends the committed state in Kafka's .snapshot format (ProducerSnapshot version 1: one entry
- * for each producer, with its last batch). */
-void producer_state_save(const struct producer_state *state, struct buffer *out);
+/* Appends the committed state as of `below` (batches that reach it or beyond are left out; INT64_MAX:
+ * none) in Kafka's .snapshot format (ProducerSnapshot version 1: one entry for each producer, with its
+ * last batch), and behind it the batches before the last ones. */
+void producer_state_save(const struct producer_state *state, int64_t below,
+    struct buffer *out);
 
 /* Replaces the state by a snapshot's. STATUS_CORRUPT when its check fails, STATUS_UNSUPPORTED for
  * another version; the table is empty then. */

@@ -44,9 +44,20 @@ def unpack_seeds():
         yield bytes([batch[22] & 7]) + batch[61:]
 
 
+def storage_seeds():
+    yield b'\0{"version": 1, "group": 7, "index": 5, "term": 1, "partitions": [{"topic_id": ' \
+        b'"AQIDBAUGBwgJCgsMDQ4PEA", "partition": 0, "next_offset": 9, "log_start": 0}], "crc": 0}'
+    yield b'\1' + bytes(range(1, 256)) * 5
+    yield b'\3' + b'0\n2\n1 0\n4 17\n'
+    yield b'\3' + bytes(9) + b'\1' + bytes(46)
+    for batch in batch_seeds():
+        for point in (b'\xff', b'\0', b'\3'):
+            yield b'\2' + point + batch
+
+
 def main():
     makers = {'message': message_seeds, 'request': request_seeds, 'batch': batch_seeds,
-              'unpack': unpack_seeds}
+              'unpack': unpack_seeds, 'storage': storage_seeds}
     os.makedirs(sys.argv[2], exist_ok=True)
     for seed in makers[sys.argv[1]]():
         if len(seed) <= SEED_LIMIT_BYTES:
