@@ -282,12 +282,33 @@ static void note_synced(struct log_content *content, const struct log_segment *s
         ? -1 : content->dirty_since_ms;
 }
 
+/* Where a snapshot stands among those kept, newest first; LOG_SNAPSHOTS_KEPT behind them all. */
+static size_t snapshot_place(const struct log_content *content, int64_t offset)
+{
+    size_t place = 0;
+    while (place < LOG_SNAPSHOTS_KEPT && content->snapshots[place] > offset) {
+        place++;
+    }
+    return place;
+}
+
+static bool has_snapshot(const struct log_content *content, int64_t offset)
+{
+    size_t place = snapshot_place(content, offset);
+    return place < LOG_SNAPSHOTS_KEPT && content->snapshots[place] == offset;
+}
+
 static void note_snapshot(struct log_content *content, const struct log_write *write)
 {
-    if (write->snapshot.length > 0 && content->snapshots[0] != write->snapshot_offset) {
-        content->snapshots[1] = content->snapshots[0];
-        content->snapshots[0] = write->snapshot_offset;
+    if (write->snapshot.length == 0 || has_snapshot(content, write->snapshot_offset)) {
+        return;
     }
+    size_t place = snapshot_place(content, write->snapshot_offset);
+    assert(place < LOG_SNAPSHOTS_KEPT);
+    for (size_t i = LOG_SNAPSHOTS_KEPT - 1; i > place; i--) {
+        content->snapshots[i] = content->snapshots[i - 1];
+    }
+    content->snapshots[place] = write->snapshot_offset;
 }
 
 static void note_written(struct partition_log *log, struct log_write *write)
@@ -439,8 +460,8 @@ static void add_snapshot(struct partition_log *log, struct log_write *write)
 {
     struct log_content *content = log->content;
     write->old_snapshot = -1;
-    /* A flush is what a checkpoint waits for: it never vouches for offsets without a snapshot of the
-     * producers as of them, although under load the table is ahead of what the job writes. */
+    /* A flush is what a checkpoint waits for: it never vouches for offsets without a snapshot of
+     * the producers as of them, although under load the table is ahead of what the job writes. */
     bool whole = write->end_offset == log->next_offset;
     bool wanted = whole || !list_is_empty(&content->waiters);
     if (write->sync && wanted && content->producers_changed) {
@@ -454,7 +475,12 @@ static void add_snapshot(struct partition_log *log, struct log_write *write)
         content->roll_snapshot = (struct buffer){0};
         content->roll_snapshot_offset = -1;
     }
-    if (write->snapshot.length > 0 && write->snapshot_offset != content->snapshots[0]) {
+    if (write->snapshot.length == 0 || has_snapshot(content, write->snapshot_offset)) {
+        return; /* the same again */
+    }
+    if (snapshot_place(content, write->snapshot_offset) == LOG_SNAPSHOTS_KEPT) {
+        buffer_free(&write->snapshot); /* newer ones are there */
+    } else {
         write->old_snapshot = content->snapshots[LOG_SNAPSHOTS_KEPT - 1];
     }
 }

@@ -1,6 +1,6 @@
 /* Files as a disk could give them back: a checkpoint, a journal, a partition log, a producer
- * snapshot. The first byte says which. Checksums are put right, or the fuzzer would never get behind
- * them. Whatever is there must open or be refused, and what opens must go on working. */
+ * snapshot. The first byte says which. Checksums are put right, or the fuzzer would never get
+ * behind them. Whatever is there must open or be refused, and what opens must go on working. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
