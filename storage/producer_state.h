@@ -108,9 +108,9 @@ void producer_state_each(const struct producer_state *state,
 /* Adds or replaces a producer from a snapshot; only its last batch is known then. */
 void producer_state_put(struct producer_state *state, const struct producer_info *info);
 
-/* Appends the committed state as of `below` in Kafka's .snapshot format (ProducerSnapshot version 1:
- * one entry for each producer, with its last batch), and behind it the batches before the last ones.
- * Batches that reach `below` or lie beyond are left out; INT64_MAX leaves out none. */
+/* Appends the committed state as of `below` in Kafka's .snapshot format (ProducerSnapshot version
+ * 1: one entry for each producer, with its last batch), and behind it the batches before the last
+ * ones. Batches that reach `below` or lie beyond are left out; INT64_MAX leaves out none. */
 void producer_state_save(const struct producer_state *state, int64_t below,
     struct buffer *out);
 
