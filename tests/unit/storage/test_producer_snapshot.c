@@ -31,7 +31,7 @@ static void check_reloaded(int batches)
 {
     struct producer_state *state = filled(batches);
     struct buffer saved = {0};
-    producer_state_save(state, &saved);
+    producer_state_save(state, INT64_MAX, &saved);
     producer_state_free(state);
     state = producer_state_new(100);
     ck_assert_int_eq(producer_state_load(state, buffer_view(&saved)), STATUS_OK);
@@ -62,7 +62,7 @@ START_TEST(a_changed_byte_is_corrupt)
 {
     struct producer_state *state = filled(5);
     struct buffer saved = {0};
-    producer_state_save(state, &saved);
+    producer_state_save(state, INT64_MAX, &saved);
     for (size_t i = 2; i < saved.length; i++) {
         saved.data[i] ^= 0x40;
         ck_assert_int_eq(producer_state_load(state, buffer_view(&saved)), STATUS_CORRUPT);
@@ -75,6 +75,37 @@ START_TEST(a_changed_byte_is_corrupt)
 }
 END_TEST
 
+START_TEST(a_snapshot_as_of_an_offset_leaves_out_what_is_later)
+{
+    struct producer_state *state = filled(5);
+    struct buffer saved = {0};
+    producer_state_save(state, 3 * 30, &saved);
+    producer_state_free(state);
+    state = producer_state_new(100);
+    ck_assert_int_eq(producer_state_load(state, buffer_view(&saved)), STATUS_OK);
+    for (int i = 0; i < 3; i++) {
+        struct producer_batch again = batch_at(1, i * 10, -1);
+        ck_assert_int_eq(producer_state_check(state, &again).verdict, PRODUCER_DUPLICATE);
+    }
+    struct producer_batch next = batch_at(1, 30, -1);
+    ck_assert_int_eq(producer_state_check(state, &next).verdict, PRODUCER_ACCEPT);
+    buffer_free(&saved);
+    producer_state_free(state);
+}
+END_TEST
+
+START_TEST(what_a_power_loss_took_from_the_log_is_forgotten)
+{
+    struct producer_state *state = filled(5);
+    producer_state_forget_from(state, 3 * 30);
+    struct producer_batch kept = batch_at(1, 20, -1);
+    struct producer_batch lost = batch_at(1, 30, -1);
+    ck_assert_int_eq(producer_state_check(state, &kept).verdict, PRODUCER_DUPLICATE);
+    ck_assert_int_eq(producer_state_check(state, &lost).verdict, PRODUCER_ACCEPT);
+    producer_state_free(state);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("producer_snapshot");
@@ -82,6 +113,8 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, all_kept_batches_survive);
     tcase_add_test(tests, a_changed_byte_is_corrupt);
+    tcase_add_test(tests, a_snapshot_as_of_an_offset_leaves_out_what_is_later);
+    tcase_add_test(tests, what_a_power_loss_took_from_the_log_is_forgotten);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

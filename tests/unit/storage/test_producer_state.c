@@ -174,7 +174,7 @@ START_TEST(snapshot_has_kafkas_layout_and_comes_back)
     struct buffer bytes = {0};
     struct producer_batch b = batch(2, 10, 3, 100);
     producer_state_update(state, &b);
-    producer_state_save(state, &bytes);
+    producer_state_save(state, INT64_MAX, &bytes);
     ck_assert_uint_eq(bytes.length, 2 + 4 + 4 + 46);
     ck_assert_int_eq(load_be16(bytes.data), 1);
     ck_assert_uint_eq(load_be32(bytes.data + 2),
