@@ -127,6 +127,12 @@ struct journal_boot *boot_find(const struct boot *boot, uint64_t group)
     return part;
 }
 
+bool boot_is_whole(const struct journal_boot *part)
+{
+    return part != NULL && !part->damaged && part->mark == 0 && part->count > 0 &&
+           part->records[0].kind == JOURNAL_ENTRY && part->records[0].index == 1;
+}
+
 enum status boot_restore(const struct journal_boot *part, struct raft *raft)
 {
     assert(!part->damaged);

@@ -41,6 +41,9 @@ void boot_damage(void *context, const struct journal_damage *damage);
 /* The group's part; null when the journal has nothing of it. */
 struct journal_boot *boot_find(const struct boot *boot, uint64_t group);
 
+/* Whether the part holds every entry that its group ever had. Null: no. */
+bool boot_is_whole(const struct journal_boot *part);
+
 /* Feeds entries, truncations and the vote into Raft. STATUS_CORRUPT when they do not fit. */
 MUST_USE enum status boot_restore(const struct journal_boot *part, struct raft *raft);
 

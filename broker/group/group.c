@@ -144,6 +144,8 @@ static void begin_leading(struct group *group)
     for (int32_t i = 0; i < group->partition_count; i++) {
         struct partition *partition = group->partitions[i];
         partition->next_offset = partition_log_end(partition->log);
+        producer_state_forget_from(partition_log_producers(partition->log),
+                                   partition->next_offset);
     }
     tell_role(group);
     if (group->machine != NULL) {
@@ -303,11 +305,11 @@ static struct partition *add_partition(struct group *group, int32_t number)
 }
 
 static void open_partition(struct group *group, int32_t number,
-                           const struct checkpoint *checkpoint)
+                           const struct checkpoint *checkpoint, bool all_in_journal)
 {
     struct partition *partition = add_partition(group, number);
     struct log_damage damage;
-    enum status status = topic_log_open(partition, checkpoint, &damage);
+    enum status status = topic_log_open(partition, checkpoint, all_in_journal, &damage);
     if (status == STATUS_OK && damage.file[0] == '\0') {
         partition->next_offset = partition_log_end(partition->log);
         return;
@@ -323,36 +325,38 @@ static void open_partition(struct group *group, int32_t number,
 }
 
 /* Those that the topic gives to this group and that are not open yet: always the highest ones. */
-static void open_partitions(struct group *group, const struct checkpoint *checkpoint)
+static void open_partitions(struct group *group, const struct checkpoint *checkpoint,
+                            bool all_in_journal)
 {
     int32_t from = group->partition_count == 0
                        ? 0
                        : group->partitions[group->partition_count - 1]->number + 1;
     int32_t number;
     while ((number = topic_log_next_partition(group, from)) >= 0) {
-        open_partition(group, number, checkpoint);
+        open_partition(group, number, checkpoint, all_in_journal);
         from = number + 1;
     }
 }
 
-/* Where Raft's window starts: what the checkpoint or, without one, the journal's mark covers. */
+/* Where Raft's window starts: at the checkpoint's index and term, exactly: Raft holds the journal's
+ * entries against them and voids a tail that does not fit. Only where the journal's mark is beyond
+ * the checkpoint (its file was lost; the logs were scanned instead) is the term unknown: then any
+ * that lies not above the next entry's will do, as nothing below it is left. */
 static void start_window(struct raft_config *config, const struct checkpoint *checkpoint,
                          const struct journal_boot *boot)
 {
-    if (checkpoint->index > 0) {
-        config->start_index = checkpoint->index;
-        config->start_term = checkpoint->term;
-    } else if (boot != NULL) {
-        config->start_index = boot->mark;
-        config->start_term = boot->mark > 0 ? boot->vote_term : 0;
+    config->start_index = checkpoint->index;
+    config->start_term = checkpoint->term;
+    if (boot == NULL || boot->mark <= checkpoint->index) {
+        return;
     }
-    if (boot != NULL && boot->mark > config->start_index) {
-        config->start_index = boot->mark; /* the logs were scanned, they hold it */
-        config->start_term = boot->vote_term;
-    }
-    if (boot != NULL && boot->count > 0 && boot->records[0].kind == JOURNAL_ENTRY &&
-        config->start_term > boot->records[0].term) {
-        config->start_term = boot->records[0].term;
+    config->start_index = boot->mark;
+    config->start_term = boot->vote_term;
+    for (size_t i = 0; i < boot->count; i++) {
+        const struct journal_record *record = &boot->records[i];
+        if (record->kind == JOURNAL_ENTRY && record->term < config->start_term) {
+            config->start_term = record->term;
+        }
     }
 }
 
@@ -413,7 +417,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     directory_add(&shard->broker->directory, group->id);
     struct checkpoint checkpoint;
     read_checkpoint(group, &checkpoint);
-    open_partitions(group, &checkpoint);
+    open_partitions(group, &checkpoint, boot_is_whole(start->boot));
     create_raft(group, &checkpoint, start->boot);
     checkpoint_free(&checkpoint);
     if (group->storage != STATUS_OK) {
@@ -439,7 +443,7 @@ void group_update_topic(struct group *group, struct topic_image *topic)
         partition_log_configure(group->partitions[i]->log, &group->log_settings);
     }
     struct checkpoint none = {.group = group->id};
-    open_partitions(group, &none);
+    open_partitions(group, &none, false);
 }
 
 void group_free(struct group *group)

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "broker/group/replicas.h"
 #include "messages/errors.h"
 #include "protocol/records.h"
 
@@ -36,10 +37,19 @@ void partition_wake(struct partition *partition)
     }
 }
 
+/* The directory of a deleted partition is out of the way: a topic of the same name may come. */
+static void renamed(void *context, enum status status)
+{
+    (void)status; /* logged by the storage; a later topic of the name meets it again */
+    replicas_group_started(context);
+}
+
 void partition_end(struct partition *partition, bool deleted)
 {
     if (partition->log != NULL && deleted) {
-        partition_log_delete(partition->log, NULL, NULL);
+        struct replicas *replicas = partition->group->shard->replicas;
+        replicas->groups_starting++;
+        partition_log_delete(partition->log, renamed, replicas);
     } else if (partition->log != NULL) {
         partition_log_close(partition->log);
     }

@@ -45,7 +45,7 @@ struct replicas {
     uint64_t checkpoint_interval_ms;
     uint64_t next_retention_ms;
     struct metadata_update *update;   /* is here until groups_starting is 0 again */
-    unsigned groups_starting;         /* not leading yet since they were opened */
+    unsigned groups_starting;         /* not leading yet, or not yet out of the way when deleted */
     unsigned checkpoints_pending;
 };
 

@@ -103,6 +103,23 @@ START_TEST(damage_hits_its_group_or_all)
 }
 END_TEST
 
+START_TEST(whole_means_from_the_first_entry_on)
+{
+    struct boot boot = {0};
+    ck_assert(!boot_is_whole(NULL));
+    entry(&boot, 1, 1, 1);
+    entry(&boot, 2, 5, 1);
+    entry(&boot, 3, 1, 1);
+    record(&boot, JOURNAL_MARK, 3, 1);
+    ck_assert(boot_is_whole(boot_find(&boot, 1)));
+    ck_assert(!boot_is_whole(boot_find(&boot, 2)));
+    ck_assert(!boot_is_whole(boot_find(&boot, 3)));
+    boot_find(&boot, 1)->damaged = true;
+    ck_assert(!boot_is_whole(boot_find(&boot, 1)));
+    boot_free(&boot);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("boot");
@@ -111,6 +128,7 @@ int main(void)
     tcase_add_test(tests, latest_vote_counts);
     tcase_add_test(tests, entries_and_truncations_reach_raft_in_order);
     tcase_add_test(tests, a_gap_is_corrupt);
+    tcase_add_test(tests, whole_means_from_the_first_entry_on);
     tcase_add_test(tests, damage_hits_its_group_or_all);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
