@@ -33,6 +33,7 @@ struct shard {
     bool slow_ticks;
     bool started;
     bool stopping;
+    bool stop_begun;             /* what is dirty was handed to be written; then the loop may end */
     struct list after;           /* struct shard_task: run when the current callbacks are done */
     struct list background;      /* struct shard_task: long work, a step at each turn */
     void (*tick)(struct shard *shard);

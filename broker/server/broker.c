@@ -40,7 +40,7 @@ static void shard_tick(struct shard *shard)
     uint64_t now_ms = clock_monotonic_ms();
     connections_tick(shard, now_ms);
     replicas_tick(shard->replicas, now_ms);
-    if (shard->broker->stopping &&
+    if (shard->stop_begun &&
         (shard->replicas->checkpoints_pending == 0 ||
          now_ms >= atomic_load(&shard->broker->stop_deadline_ms))) {
         shard_stop(shard);
@@ -233,6 +233,7 @@ static void begin_stop(struct shard *shard, struct mail *mail)
     if (shard->replicas != NULL) {
         replicas_checkpoint_all(shard->replicas);
     }
+    shard->stop_begun = true;
 }
 
 /* Until nothing is left to be run: the last answers, the ends of operations. */
