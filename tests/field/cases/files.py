@@ -3,6 +3,7 @@ import glob
 import os
 import re
 import subprocess
+import time
 
 import kafka_peer
 import ottla
@@ -24,10 +25,11 @@ def dump(files, *options):
 
 def fill(conn, topic):
     """500 batches of 3 records, some compressed, over several segments."""
+    first_ms = int(time.time() * 1000) - 10000  # old ones would leave by retention.ms
     create(conn, topic, configs={"segment.bytes": "1048576", "index.interval.bytes": "1024"})
     for number in range(500):
         put(conn, topic, [b"%d-%d" % (number, i) + os.urandom(3000) for i in range(3)],
-            codec=number % 2, times=[1700000000000 + number * 10 + i for i in range(3)])
+            codec=number % 2, times=[first_ms + number * 10 + i for i in range(3)])
 
 
 def case_audit_kafka_reads_our_segments_and_indexes():
