@@ -261,13 +261,6 @@ enum raft_result group_propose(struct group *group, struct slice payload,
     return RAFT_OK;
 }
 
-void group_tick(struct group *group)
-{
-    if (raft_needs_ticks(group->raft)) {
-        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_TICK});
-    }
-}
-
 void group_fail(struct group *group, enum status status)
 {
     assert(status != STATUS_OK);

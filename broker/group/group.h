@@ -125,7 +125,4 @@ void group_remove_checkpoint(struct group *group);
 /* Releases a closed group when nothing of it is under way. */
 void group_free(struct group *group);
 
-/* Time passes for Raft. */
-void group_tick(struct group *group);
-
 #endif
