@@ -1,0 +1,55 @@
+/* The brokers of the cluster as the metadata log has them: an immutable, reference-counted picture
+ * that threads share, as topic_image.h is for topics. Each shard holds the latest one in
+ * replicas->cluster; it is never null and always contains this node.
+ */
+#ifndef OTTLA_BROKER_CONTROLLER_CLUSTER_IMAGE_H
+#define OTTLA_BROKER_CONTROLLER_CLUSTER_IMAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/uuid.h"
+#include "base/view.h"
+
+/* One advertised listener of a broker. */
+struct cluster_endpoint {
+    struct view name;            /* of the listener, upper case */
+    struct view host;
+    uint16_t port;
+    int16_t security_protocol;   /* Kafka's number */
+};
+
+struct cluster_broker {
+    int32_t id;
+    struct uuid incarnation;
+    int64_t epoch;               /* of its registration */
+    struct view rack;            /* null: none */
+    bool is_fenced;              /* not heard for long: not told to clients, gets no new replicas */
+    bool is_stopping;            /* in controlled shutdown */
+    const struct cluster_endpoint *endpoints;
+    int32_t endpoint_count;
+};
+
+struct cluster_image {
+    atomic_uint references;
+    struct arena arena;          /* holds all that the image points to */
+    const struct cluster_broker *brokers; /* sorted by id */
+    int32_t broker_count;
+};
+
+/* One reference more; safe from every thread. */
+struct cluster_image *cluster_image_ref(struct cluster_image *image);
+
+/* One reference less; the last one frees the image. Null is allowed. */
+void cluster_image_unref(struct cluster_image *image);
+
+/* The broker, or null when there is none of this id. */
+const struct cluster_broker *cluster_image_find(const struct cluster_image *image, int32_t id);
+
+/* The broker's endpoint on the listener of that name, or null. */
+const struct cluster_endpoint *cluster_broker_endpoint(const struct cluster_broker *broker,
+                                                       struct view listener);
+
+#endif

@@ -1,0 +1,86 @@
+/* The other nodes of the cluster, as one shard reaches them (docs/replication.md).
+ *
+ * Each shard has a link of its own to each other node, so that what a turn of the loop wants to
+ * send leaves together and nobody takes a lock. A link is a connection like a client's: requests
+ * with private API keys, on the listener that the node names for its peers. Raft messages are
+ * requests without an answer; calls have one. What cannot be sent now (no link, too much unsent) is
+ * dropped in the case of Raft, which sends again, and ends with an error in the case of calls.
+ *
+ * A node stands alone when it knows no other: then nothing here costs anything.
+ */
+#ifndef OTTLA_BROKER_PEER_PEERS_H
+#define OTTLA_BROKER_PEER_PEERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/block.h"
+#include "base/list.h"
+#include "base/status.h"
+#include "base/view.h"
+#include "broker/net/shard.h"
+
+struct peers;
+struct raft_message;
+
+/* Where a node is reached by its peers. */
+struct peer_address {
+    int32_t node;
+    struct view host;            /* copied */
+    uint16_t port;
+};
+
+/* Makes the shard's table of nodes, empty; shard->peers is set. Before the shard runs. */
+void peers_open(struct shard *shard);
+
+/* Closes all links; calls under way end with STATUS_CLOSED. */
+void peers_close(struct shard *shard);
+
+/* The node is reached there from now on: a link is made, and made anew when it breaks. The same
+ * address again changes nothing. This node itself is passed over. On the shard's thread, or before
+ * it runs. */
+void peers_put(struct shard *shard, const struct peer_address *address);
+
+/* The node is no member of the cluster any more. */
+void peers_drop(struct shard *shard, int32_t node);
+
+/* Sends a Raft message of the group to message->to at the end of this turn, in order. Entries are
+ * referenced, not copied. May be dropped. */
+void peers_send(struct shard *shard, uint64_t group, const struct raft_message *message);
+
+/* A request to another node that gets an answer. */
+struct peer_call {
+    struct list_link link;       /* the link's */
+    int32_t node;
+    int16_t api_key;
+    int16_t api_version;
+    uint64_t timeout_ms;
+    /* Once, on the shard, never inside peers_call. `body` is what follows the header of the answer;
+     * its block may be referenced to keep it. Status: STATUS_CLOSED the link broke or there is none,
+     * STATUS_TIMEOUT; then it is not known whether the request had an effect. */
+    void (*done)(struct peer_call *call, enum status status, struct slice body);
+    uint64_t deadline_ms;        /* the link's */
+    int32_t correlation_id;      /* the link's */
+};
+
+/* Sends the request; `body` is its message, encoded for api_version, and is copied. Memory of the
+ * call stays the caller's until `done`. */
+void peers_call(struct shard *shard, struct peer_call *call, struct view body);
+
+/* Forgets a call; `done` does not run. */
+void peers_cancel(struct shard *shard, struct peer_call *call);
+
+/* This shard's group is led by this node from now on, in this epoch: every other node is told, and
+ * told again when a link to it is made (replicas_each_led). */
+void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch);
+
+/* Whether the node was heard within the last moments; true for this node itself. Any thread. */
+bool peers_is_alive(const struct broker *broker, int32_t node);
+
+/* Whether there are other nodes at all. Any thread. */
+bool peers_any(const struct broker *broker);
+
+/* Time passes: links are made again, calls time out, silent nodes are noticed. */
+void peers_tick(struct shard *shard, uint64_t now_ms);
+
+#endif
