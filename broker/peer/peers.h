@@ -55,8 +55,8 @@ struct peer_call {
     int16_t api_key;
     int16_t api_version;
     uint64_t timeout_ms;
-    /* Once, on the shard, never inside peers_call. `body` is what follows the header of the answer;
-     * its block may be referenced to keep it. Status: STATUS_CLOSED the link broke or there is none,
+    /* Once, on the shard, never inside peers_call. `body` is what follows the answer's header;
+     * its block may be referenced to keep it. Status: STATUS_CLOSED no link, or it broke,
      * STATUS_TIMEOUT; then it is not known whether the request had an effect. */
     void (*done)(struct peer_call *call, enum status status, struct slice body);
     uint64_t deadline_ms;        /* the link's */
