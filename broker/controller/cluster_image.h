@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/uuid.h"
 #include "base/view.h"
+#include "broker/controller/image.h"
 
 /* One advertised listener of a broker. */
 struct cluster_endpoint {
@@ -38,6 +39,11 @@ struct cluster_image {
     const struct cluster_broker *brokers; /* sorted by id */
     int32_t broker_count;
 };
+
+/* A new picture with one reference: the brokers that the metadata has registered (null: none), and
+ * this node as it knows itself unless this very process is registered. Everything is copied. */
+struct cluster_image *cluster_image_new(const struct image *metadata,
+                                        const struct cluster_broker *self);
 
 /* One reference more; safe from every thread. */
 struct cluster_image *cluster_image_ref(struct cluster_image *image);

@@ -207,6 +207,61 @@ static enum status apply_unregister(struct image *image, const void *message,
     return STATUS_OK;
 }
 
+/* The registration that a later record changes; null when it is not there, or another one is. */
+static struct register_broker_record *find_registration(struct image *image, int32_t id,
+                                                        int64_t epoch)
+{
+    int at = broker_place(image, id);
+    if (!is_broker(image, at, id) || image->brokers[at].record.broker_epoch != epoch) {
+        return NULL;
+    }
+    return &image->brokers[at].record;
+}
+
+static enum status set_fenced(struct image *image, int32_t id, int64_t epoch, bool fenced,
+                              struct image_changes *changes)
+{
+    struct register_broker_record *broker = find_registration(image, id, epoch);
+    if (broker == NULL) {
+        return STATUS_CORRUPT;
+    }
+    broker->fenced = fenced;
+    changes->brokers_changed = true;
+    return STATUS_OK;
+}
+
+static enum status apply_fence(struct image *image, const void *message,
+                               struct image_changes *changes)
+{
+    const struct fence_broker_record *record = message;
+    return set_fenced(image, record->id, record->epoch, true, changes);
+}
+
+static enum status apply_unfence(struct image *image, const void *message,
+                                 struct image_changes *changes)
+{
+    const struct unfence_broker_record *record = message;
+    return set_fenced(image, record->id, record->epoch, false, changes);
+}
+
+/* Each of the fields leaves what it is about as it was when it is 0 (KIP-841). */
+static enum status apply_registration_change(struct image *image, const void *message,
+                                             struct image_changes *changes)
+{
+    const struct broker_registration_change_record *record = message;
+    struct register_broker_record *broker =
+        find_registration(image, record->broker_id, record->broker_epoch);
+    bool is_known = record->fenced >= -1 && record->fenced <= 1 &&
+                    record->in_controlled_shutdown >= 0 && record->in_controlled_shutdown <= 1;
+    if (broker == NULL || !is_known) {
+        return STATUS_CORRUPT;
+    }
+    broker->fenced = record->fenced == 0 ? broker->fenced : record->fenced > 0;
+    broker->in_controlled_shutdown |= record->in_controlled_shutdown == 1;
+    changes->brokers_changed = true;
+    return STATUS_OK;
+}
+
 static enum status apply_producer_ids(struct image *image, const void *message,
                                       struct image_changes *changes)
 {
@@ -250,6 +305,9 @@ static const struct {
     {&remove_topic_record_type, apply_remove},
     {&register_broker_record_type, apply_register},
     {&unregister_broker_record_type, apply_unregister},
+    {&fence_broker_record_type, apply_fence},
+    {&unfence_broker_record_type, apply_unfence},
+    {&broker_registration_change_record_type, apply_registration_change},
     {&producer_ids_record_type, apply_producer_ids},
     {&next_group_record_type, apply_next_group},
     {&cluster_record_type, apply_cluster},

@@ -54,6 +54,7 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     *replicas = (struct replicas){.shard = shard, .writer = writer, .journal = journal};
     topic_index_init(&replicas->topics_by_name, TOPIC_INDEX_NAME);
     topic_index_init(&replicas->topics_by_id, TOPIC_INDEX_ID);
+    replicas->cluster = cluster_image_new(NULL, &shard->broker->self);
     replicas->raft_limits = group_limits();
     list_init(&replicas->writes);
     replicas->submit.run = group_journal_submit;
@@ -92,11 +93,20 @@ void replicas_close(struct replicas *replicas)
     offsets_groups_close(replicas->shard);
     topic_index_free(&replicas->topics_by_name);
     topic_index_free(&replicas->topics_by_id);
+    cluster_image_unref(replicas->cluster);
     log_shard_drain(replicas->logs);
     log_shard_free(replicas->logs);
     for (int i = 0; i < REPLICAS_STEP_DEPTH; i++) {
         raft_actions_free(&replicas->actions[i]);
     }
+}
+
+void replicas_set_cluster(struct replicas *replicas, struct cluster_image *cluster)
+{
+    struct cluster_image *before = replicas->cluster;
+    assert(cluster_image_find(cluster, replicas->shard->broker->node_id) != NULL);
+    replicas->cluster = cluster_image_ref(cluster);
+    cluster_image_unref(before);
 }
 
 struct group *replicas_group(const struct replicas *replicas, uint64_t id)

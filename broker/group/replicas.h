@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/uuid.h"
 #include "base/view.h"
+#include "broker/controller/cluster_image.h"
 #include "broker/controller/image.h"
 #include "broker/controller/topic_index.h"
 #include "broker/group/group.h"
@@ -30,6 +31,7 @@ struct replicas {
     struct group *groups;             /* uthash by id */
     struct topic_index topics_by_name;
     struct topic_index topics_by_id;
+    struct cluster_image *cluster;    /* a reference; never null, always with this node */
     struct log_shard *logs;
     struct log_writer *writer;        /* the process's; not owned */
     struct journal *journal;          /* the process's; not owned; null when it is closed */
@@ -49,9 +51,12 @@ struct replicas {
     unsigned checkpoints_pending;
 };
 
-/* Starts empty. */
+/* Starts empty; of the cluster it knows this node (broker->self). */
 void replicas_open(struct replicas *replicas, struct shard *shard, struct log_writer *writer,
                    struct journal *journal);
+
+/* There is a new picture of the brokers; takes a reference of its own. */
+void replicas_set_cluster(struct replicas *replicas, struct cluster_image *cluster);
 
 /* Ends all groups, at the end of the process; who waits is told. */
 void replicas_close_groups(struct replicas *replicas);

@@ -26,6 +26,7 @@
 #include "broker/server/metadata_log.h"
 #include "broker/server/storage_watch.h"
 #include "io/clock.h"
+#include "io/random.h"
 #include "broker/version.h"
 
 enum {
@@ -84,6 +85,29 @@ static enum status open_acceptors(struct broker *broker)
         broker->acceptor_count++;
     }
     return STATUS_OK;
+}
+
+/* What this node says of itself to the others and, standing alone, to itself. */
+static void describe_self(struct broker *broker)
+{
+    const struct listeners *listeners = &broker->listeners;
+    struct cluster_endpoint *endpoints =
+        arena_take(&broker->arena, (size_t)listeners->count + 1, sizeof *endpoints);
+    assert(endpoints != NULL);
+    broker->self = (struct cluster_broker){.id = broker->node_id,
+                                           .incarnation = random_uuid(),
+                                           .rack = view_text(broker->rack),
+                                           .endpoints = endpoints};
+    for (int i = 0; i < listeners->count; i++) {
+        const struct listener *listener = &listeners->items[i];
+        if (!listener->is_controller) {
+            endpoints[broker->self.endpoint_count++] = (struct cluster_endpoint){
+                .name = listener->name,
+                .host = listener->advertised_host,
+                .port = listener->advertised_port != 0 ? listener->advertised_port : listener->port,
+                .security_protocol = (int16_t)listener->protocol};
+        }
+    }
 }
 
 static void read_limits(struct broker *broker)
@@ -341,6 +365,7 @@ static enum status open_broker(struct broker *broker)
         status = open_journal(broker);
     }
     if (status == STATUS_OK) {
+        describe_self(broker);
         open_replicas(broker);
         metadata_log_start(broker);
         status = start_shards(broker);

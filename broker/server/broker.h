@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "broker/config/config.h"
 #include "broker/config/listeners.h"
+#include "broker/controller/cluster_image.h"
 #include "broker/group/boot.h"
 #include "broker/group/directory.h"
 #include "broker/net/acceptor.h"
@@ -27,6 +28,7 @@ struct broker {
     int32_t node_id;
     const char *cluster_id;
     const char *rack;                    /* null: none */
+    struct cluster_broker self;          /* this process as it registers; ports as bound */
     struct arena arena;                  /* for what is read from the configuration */
     struct listeners listeners;
     struct acceptor *acceptors[LISTENER_LIMIT];

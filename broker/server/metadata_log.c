@@ -30,6 +30,7 @@ enum {
 struct metadata_update {
     struct metadata_log *log;
     struct image_changes changes;
+    struct cluster_image *cluster;       /* null: the brokers are as they were */
     struct mail home;                    /* back on shard 0 when all are through */
     atomic_int shards_left;
     struct update_visit {
@@ -91,6 +92,7 @@ static void update_home(struct shard *shard, struct mail *mail)
     assert(shard->number == 0);
     (void)shard;
     image_changes_free(&update->changes);
+    cluster_image_unref(update->cluster);
     free(update);
     if (!log->announced) {
         log->announced = true;
@@ -127,6 +129,9 @@ static void update_visits(struct shard *shard, struct mail *mail)
     /* Set first: the groups may all be started before this returns. */
     shard->replicas->groups_starting++;
     shard->replicas->update = update;
+    if (update->cluster != NULL) {
+        replicas_set_cluster(shard->replicas, update->cluster);
+    }
     replicas_change(shard->replicas, &update->changes);
     replicas_group_started(shard->replicas);
 }
@@ -139,6 +144,9 @@ static void send_round(struct metadata_log *log)
     update->log = log;
     update->changes = log->changes;
     log->changes = (struct image_changes){0};
+    if (update->changes.brokers_changed) {
+        update->cluster = cluster_image_new(log->image, &broker->self);
+    }
     atomic_init(&update->shards_left, broker->shard_count);
     for (int i = 0; i < broker->shard_count; i++) {
         update->visits[i].update = update;

@@ -179,6 +179,51 @@ START_TEST(another_threads_index_follows_the_changes)
 }
 END_TEST
 
+static void add_change_record(int32_t id, int64_t epoch, int8_t fenced, int8_t stopping)
+{
+    struct broker_registration_change_record record = broker_registration_change_record_default;
+    record.broker_id = id;
+    record.broker_epoch = epoch;
+    record.fenced = fenced;
+    record.in_controlled_shutdown = stopping;
+    record_list_add(&world.records, &broker_registration_change_record_type, 1, &record);
+}
+
+START_TEST(a_registration_changes)
+{
+    world_add_brokers(&world, 2);
+    add_change_record(2, -1, 1, 0);
+    world_commit(&world);
+    ck_assert(world.changes.brokers_changed);
+    ck_assert(!image_broker(world.image, 0)->fenced);
+    ck_assert(image_broker(world.image, 1)->fenced);
+    add_change_record(2, -1, 0, 1);
+    world_commit(&world);
+    ck_assert(image_broker(world.image, 1)->fenced);
+    ck_assert(image_broker(world.image, 1)->in_controlled_shutdown);
+    add_change_record(2, -1, -1, 0);
+    struct fence_broker_record fence = {.id = 1, .epoch = -1};
+    record_list_add(&world.records, &fence_broker_record_type, 0, &fence);
+    world_commit(&world);
+    ck_assert(!image_broker(world.image, 1)->fenced);
+    ck_assert(image_broker(world.image, 0)->fenced);
+    struct unfence_broker_record unfence = {.id = 1, .epoch = -1};
+    record_list_add(&world.records, &unfence_broker_record_type, 0, &unfence);
+    world_commit(&world);
+    ck_assert(!image_broker(world.image, 0)->fenced);
+}
+END_TEST
+
+START_TEST(a_change_is_of_one_registration)
+{
+    world_add_brokers(&world, 1);
+    add_change_record(1, 7, 1, 0);
+    ck_assert_int_eq(
+        image_apply(world.image, record_list_get(&world.records, 0), &world.changes),
+        STATUS_CORRUPT);
+}
+END_TEST
+
 START_TEST(brokers_are_sorted_and_replaced)
 {
     struct register_broker_record record = register_broker_record_default;
@@ -428,6 +473,8 @@ int main(void)
     tcase_add_test(tests, a_removed_topic_is_gone_and_its_name_is_free);
     tcase_add_test(tests, another_threads_index_follows_the_changes);
     tcase_add_test(tests, brokers_are_sorted_and_replaced);
+    tcase_add_test(tests, a_registration_changes);
+    tcase_add_test(tests, a_change_is_of_one_registration);
     tcase_add_test(tests, records_that_contradict_the_image_are_corrupt);
     tcase_add_test(tests, bytes_that_are_no_record_are_corrupt_and_later_kinds_unsupported);
     tcase_add_test(tests, a_snapshot_makes_the_same_image);

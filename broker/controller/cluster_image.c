@@ -1,0 +1,131 @@
+/* The picture of the brokers: made whole each time, everything in its own arena, freed with the
+ * last reference. There are few brokers and they change seldom. Cannot fail: a broker's texts were
+ * bounded when its record was read. */
+#include "broker/controller/cluster_image.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+struct cluster_image *cluster_image_ref(struct cluster_image *image)
+{
+    assert(image != NULL);
+    unsigned before = atomic_fetch_add_explicit(&image->references, 1, memory_order_relaxed);
+    assert(before > 0);
+    return image;
+}
+
+void cluster_image_unref(struct cluster_image *image)
+{
+    if (image == NULL) {
+        return;
+    }
+    unsigned before = atomic_fetch_sub_explicit(&image->references, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before == 1) {
+        arena_free(&image->arena);
+        free(image);
+    }
+}
+
+static void *take(struct cluster_image *image, size_t count, size_t size)
+{
+    void *taken = arena_take(&image->arena, count + 1, size);
+    assert(taken != NULL);
+    return taken;
+}
+
+/* Everything that the broker points to, copied. */
+static struct cluster_broker copy_broker(struct cluster_image *image,
+                                         const struct cluster_broker *from)
+{
+    struct cluster_broker copy = *from;
+    assert(from->endpoint_count >= 0);
+    struct cluster_endpoint *endpoints =
+        take(image, (size_t)from->endpoint_count, sizeof *endpoints);
+    for (int32_t i = 0; i < from->endpoint_count; i++) {
+        endpoints[i] = from->endpoints[i];
+        endpoints[i].name = arena_copy(&image->arena, from->endpoints[i].name);
+        endpoints[i].host = arena_copy(&image->arena, from->endpoints[i].host);
+    }
+    copy.rack = arena_copy(&image->arena, from->rack);
+    copy.endpoints = endpoints;
+    return copy;
+}
+
+/* The registration as a broker; its texts stay the record's. */
+static struct cluster_broker broker_of(struct cluster_image *image,
+                                       const struct register_broker_record *record)
+{
+    int32_t count = record->end_points_count < 0 ? 0 : record->end_points_count;
+    struct cluster_endpoint *endpoints = take(image, (size_t)count, sizeof *endpoints);
+    for (int32_t i = 0; i < count; i++) {
+        endpoints[i] = (struct cluster_endpoint){
+            .name = record->end_points[i].name,
+            .host = record->end_points[i].host,
+            .port = record->end_points[i].port,
+            .security_protocol = record->end_points[i].security_protocol};
+    }
+    return (struct cluster_broker){.id = record->broker_id,
+                                   .incarnation = record->incarnation_id,
+                                   .epoch = record->broker_epoch,
+                                   .rack = record->rack,
+                                   .is_fenced = record->fenced,
+                                   .is_stopping = record->in_controlled_shutdown,
+                                   .endpoints = endpoints,
+                                   .endpoint_count = count};
+}
+
+struct cluster_image *cluster_image_new(const struct image *metadata,
+                                        const struct cluster_broker *self)
+{
+    assert(self != NULL);
+    struct cluster_image *image = memory_new_zero(1, sizeof *image);
+    int registered = metadata == NULL ? 0 : image_broker_count(metadata);
+    atomic_init(&image->references, 1);
+    arena_init(&image->arena, SIZE_MAX / 2);
+    struct cluster_broker *brokers = take(image, (size_t)registered + 1, sizeof *brokers);
+    bool has_self = false;
+    for (int i = 0; i < registered; i++) {
+        struct cluster_broker broker = broker_of(image, image_broker(metadata, i));
+        if (!has_self && broker.id >= self->id) {
+            /* An earlier process of this node had other endpoints, maybe. */
+            bool is_this = broker.id == self->id &&
+                           uuid_equal(broker.incarnation, self->incarnation);
+            brokers[image->broker_count++] = copy_broker(image, is_this ? &broker : self);
+            has_self = true;
+        }
+        if (broker.id != self->id) {
+            brokers[image->broker_count++] = copy_broker(image, &broker);
+        }
+    }
+    if (!has_self) {
+        brokers[image->broker_count++] = copy_broker(image, self);
+    }
+    image->brokers = brokers;
+    return image;
+}
+
+const struct cluster_broker *cluster_image_find(const struct cluster_image *image, int32_t id)
+{
+    assert(image != NULL && image->broker_count > 0);
+    for (int32_t i = 0; i < image->broker_count; i++) {
+        if (image->brokers[i].id == id) {
+            return &image->brokers[i];
+        }
+    }
+    return NULL;
+}
+
+const struct cluster_endpoint *cluster_broker_endpoint(const struct cluster_broker *broker,
+                                                       struct view listener)
+{
+    assert(broker != NULL);
+    for (int32_t i = 0; i < broker->endpoint_count; i++) {
+        if (view_equal(broker->endpoints[i].name, listener)) {
+            return &broker->endpoints[i];
+        }
+    }
+    return NULL;
+}
