@@ -34,7 +34,7 @@ static void run(struct metadata_command *command, struct image *image,
 {
     struct auto_create *create = container_of(command, struct auto_create, command);
     struct request *request = create->request;
-    const struct controller controller = {image, command->from->broker->config};
+    const struct controller controller = {image, command->wait.from->broker->config};
     size_t count = (size_t)create->count;
     struct refusal *refusals = request_take(request, count, sizeof *refusals);
     enum status status = controller_auto_create(&controller, create->names, count,

@@ -36,8 +36,8 @@ static void run_command(struct metadata_command *command, struct image *image,
                         struct record_list *records)
 {
     struct producer_ids *ids = container_of(command, struct producer_ids, command);
-    const struct controller controller = {image, command->from->broker->config};
-    controller_allocate_producer_ids(&controller, command->from->broker->node_id, records,
+    const struct controller controller = {image, command->wait.from->broker->config};
+    controller_allocate_producer_ids(&controller, command->wait.from->broker->node_id, records,
                                      &ids->block_start);
 }
 
@@ -55,7 +55,7 @@ static void block_came(struct metadata_command *command, int16_t error)
     }
     give(ids, error);
     if (!list_is_empty(&ids->waiting)) {
-        ask(command->from, ids);
+        ask(command->wait.from, ids);
     }
 }
 

@@ -25,7 +25,7 @@ static void run(struct metadata_command *command, struct image *image,
                 struct record_list *records)
 {
     struct topic_command *topics = container_of(command, struct topic_command, command);
-    const struct controller controller = {image, command->from->broker->config};
+    const struct controller controller = {image, command->wait.from->broker->config};
     enum status status =
         topics->make(&controller, topics->request, records, topics->response);
     assert(status == STATUS_OK);
@@ -36,7 +36,7 @@ static void run(struct metadata_command *command, struct image *image,
 static void ended(struct metadata_command *command, int16_t error)
 {
     struct topic_command *topics = container_of(command, struct topic_command, command);
-    assert(command->from == topics->request->home);
+    assert(command->wait.from == topics->request->home);
     if (error != KAFKA_NONE) {
         topics->refuse(topics->response, error);
         request_encode(topics->request, topics->response);

@@ -60,6 +60,37 @@ void image_changes_free(struct image_changes *changes)
     *changes = (struct image_changes){0};
 }
 
+void image_changes_add(struct image_changes *changes, struct topic_image *before,
+                       struct topic_image *after)
+{
+    if (changes->count == changes->capacity) {
+        changes->capacity = changes->capacity == 0 ? 8 : changes->capacity * 2;
+        changes->items = memory_resize(changes->items, changes->capacity, sizeof *changes->items);
+    }
+    changes->items[changes->count++] = (struct image_change){
+        before == NULL ? NULL : topic_image_ref(before),
+        after == NULL ? NULL : topic_image_ref(after)};
+}
+
+void image_difference(const struct image *before, const struct image *after,
+                      struct image_changes *changes)
+{
+    uint32_t cursor = 0;
+    struct topic_image *topic;
+    while (before != NULL && (topic = image_next_topic(before, &cursor)) != NULL) {
+        if (image_topic_by_id(after, topic->id) == NULL) {
+            image_changes_add(changes, topic, NULL);
+        }
+    }
+    cursor = 0;
+    while ((topic = image_next_topic(after, &cursor)) != NULL) {
+        image_changes_add(changes, before == NULL ? NULL : image_topic_by_id(before, topic->id),
+                          topic);
+    }
+    changes->brokers_changed |= image_broker_count(after) > 0 ||
+                                (before != NULL && image_broker_count(before) > 0);
+}
+
 void image_changes_apply(const struct image_changes *changes, struct topic_index *index)
 {
     for (size_t i = 0; i < changes->count; i++) {

@@ -38,6 +38,10 @@ struct image_changes {
 /* Lets go of the changes; the struct is empty and may be used again. */
 void image_changes_free(struct image_changes *changes);
 
+/* Adds a change at the end, with references of its own on both; either may be null. */
+void image_changes_add(struct image_changes *changes, struct topic_image *before,
+                       struct topic_image *after);
+
 /* Brings another thread's index (by name or by id) up to date. */
 void image_changes_apply(const struct image_changes *changes, struct topic_index *index);
 
@@ -86,6 +90,11 @@ int64_t image_next_producer_id(const struct image *image);
 
 /* The cluster id as recorded; the null view before there is one. */
 struct view image_cluster_id(const struct image *image);
+
+/* Adds what leads from one image (null: from an empty one) to another that was read from records of
+ * its own: topics that are gone come first, since their names may be taken again. */
+void image_difference(const struct image *before, const struct image *after,
+                      struct image_changes *changes);
 
 /* Appends records that make the same image when they are applied to an empty one. */
 void image_snapshot(const struct image *image, struct record_list *records);

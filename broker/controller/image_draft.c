@@ -177,18 +177,6 @@ void image_draft_override(struct image *image, enum config_key key, struct view 
     draft->overrides[at] = (struct topic_override){key, keep(draft, value)};
 }
 
-static void tell(struct image_changes *changes, struct topic_image *before,
-                 struct topic_image *after)
-{
-    if (changes->count == changes->capacity) {
-        changes->capacity = changes->capacity == 0 ? 8 : changes->capacity * 2;
-        changes->items = memory_resize(changes->items, changes->capacity, sizeof *changes->items);
-    }
-    changes->items[changes->count++] = (struct image_change){
-        before == NULL ? NULL : topic_image_ref(before),
-        after == NULL ? NULL : topic_image_ref(after)};
-}
-
 static bool can_collide(struct view name)
 {
     return memchr(name.data, '.', name.length) != NULL ||
@@ -241,7 +229,7 @@ void image_draft_finish(struct image *image, struct image_changes *changes)
         return;
     }
     struct topic_image *after = build(image, draft);
-    tell(changes, draft->before, after);
+    image_changes_add(changes, draft->before, after);
     if (draft->before != NULL) {
         take_from_indexes(image, draft->before);
     }
@@ -256,7 +244,7 @@ void image_remove_topic(struct image *image, struct topic_image *topic,
                         struct image_changes *changes)
 {
     assert(!image->draft.is_active);
-    tell(changes, topic, NULL);
+    image_changes_add(changes, topic, NULL);
     take_from_indexes(image, topic);
 }
 

@@ -41,6 +41,9 @@ static void shard_tick(struct shard *shard)
     uint64_t now_ms = clock_monotonic_ms();
     connections_tick(shard, now_ms);
     replicas_tick(shard->replicas, now_ms);
+    if (shard->number == 0) {
+        metadata_log_tick(shard->broker, now_ms);
+    }
     if (shard->stop_begun &&
         (shard->replicas->checkpoints_pending == 0 ||
          now_ms >= atomic_load(&shard->broker->stop_deadline_ms))) {
@@ -223,10 +226,9 @@ static enum status start_shards(struct broker *broker)
     return STATUS_OK;
 }
 
-/* On shard 0: every group leads or is known to be offline. */
-void broker_ready(struct broker *broker)
+/* On shard 0: clients may come. */
+static void tell_ready(struct broker *broker)
 {
-    journal_running(broker->journal);
     for (int i = 0; i < broker->acceptor_count; i++) {
         acceptor_start(broker->acceptors[i]);
     }
@@ -242,6 +244,12 @@ void broker_ready(struct broker *broker)
     log_info("server", "ready after %" PRIu64 " ms: node %d of cluster %s, data in %s",
              (clock_monotonic_ns() - broker->started_ns) / 1000000, broker->node_id,
              broker->cluster_id, log_dir_path(broker->log_dir));
+}
+
+void broker_opened(struct broker *broker)
+{
+    journal_running(broker->journal);
+    tell_ready(broker);
 }
 
 static void begin_stop(struct shard *shard, struct mail *mail)

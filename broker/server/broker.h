@@ -53,7 +53,7 @@ struct broker {
  * when it could not start; then one line in the log says why. */
 int broker_run(const struct config *config);
 
-/* For the metadata log, on shard 0: topics and groups are there, clients may come. */
-void broker_ready(struct broker *broker);
+/* For the metadata log, on shard 0: every group that was here at the start is open. */
+void broker_opened(struct broker *broker);
 
 #endif

@@ -179,6 +179,49 @@ START_TEST(another_threads_index_follows_the_changes)
 }
 END_TEST
 
+START_TEST(the_difference_of_two_images)
+{
+    struct image *later = image_new(world.config);
+    struct image_changes changes = {0};
+    add_topic_record("gone", 1);
+    add_groups_record(1, 0, 5, SLOTS("\0\0"));
+    add_topic_record("kept", 2);
+    add_groups_record(2, 0, 6, SLOTS("\0\0"));
+    world_commit(&world);
+    add_topic_record("gone", 3); /* another topic of the name */
+    add_groups_record(3, 0, 7, SLOTS("\0\0"));
+    add_topic_record("kept", 2);
+    add_groups_record(2, 0, 6, SLOTS("\0\0\0\0"));
+    for (size_t i = 0; i < world.records.count; i++) {
+        ck_assert_int_eq(image_apply(later, record_list_get(&world.records, i), &changes),
+                         STATUS_OK);
+    }
+    image_finish(later, &changes);
+    image_changes_free(&changes);
+    image_difference(world.image, later, &changes);
+    ck_assert(!changes.brokers_changed);
+    ck_assert_uint_eq(changes.count, 3);
+    ck_assert_ptr_eq(changes.items[0].before, image_topic_by_id(world.image, id_of(1)));
+    ck_assert_ptr_null(changes.items[0].after);
+    struct topic_index index;
+    topic_index_init(&index, TOPIC_INDEX_NAME);
+    topic_index_add(&index, world_topic(&world, "gone"));
+    topic_index_add(&index, world_topic(&world, "kept"));
+    image_changes_apply(&changes, &index);
+    ck_assert_uint_eq(index.count, 2);
+    ck_assert_ptr_eq(topic_index_find(&index, view_text("gone")),
+                     image_topic_by_id(later, id_of(3)));
+    ck_assert_int_eq(topic_index_find(&index, view_text("kept"))->partition_count, 2);
+    image_changes_free(&changes);
+    image_difference(NULL, later, &changes);
+    ck_assert_uint_eq(changes.count, 2);
+    ck_assert_ptr_null(changes.items[0].before);
+    image_changes_free(&changes);
+    topic_index_free(&index);
+    image_free(later);
+}
+END_TEST
+
 static void add_change_record(int32_t id, int64_t epoch, int8_t fenced, int8_t stopping)
 {
     struct broker_registration_change_record record = broker_registration_change_record_default;
@@ -473,6 +516,7 @@ int main(void)
     tcase_add_test(tests, a_removed_topic_is_gone_and_its_name_is_free);
     tcase_add_test(tests, another_threads_index_follows_the_changes);
     tcase_add_test(tests, brokers_are_sorted_and_replaced);
+    tcase_add_test(tests, the_difference_of_two_images);
     tcase_add_test(tests, a_registration_changes);
     tcase_add_test(tests, a_change_is_of_one_registration);
     tcase_add_test(tests, records_that_contradict_the_image_are_corrupt);
