@@ -40,6 +40,7 @@ static void add_broker(int32_t id, uint8_t incarnation, bool fenced)
     record.broker_id = id;
     record.broker_epoch = 70 + id;
     record.incarnation_id = (struct uuid){{incarnation}};
+    record.rack = VIEW_NULL;
     record.fenced = fenced;
     record.end_points = &endpoint;
     record.end_points_count = 1;

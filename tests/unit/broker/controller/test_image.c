@@ -235,22 +235,22 @@ static void add_change_record(int32_t id, int64_t epoch, int8_t fenced, int8_t s
 START_TEST(a_registration_changes)
 {
     world_add_brokers(&world, 2);
-    add_change_record(2, -1, 1, 0);
+    add_change_record(2, 0, 1, 0);
     world_commit(&world);
     ck_assert(world.changes.brokers_changed);
     ck_assert(!image_broker(world.image, 0)->fenced);
     ck_assert(image_broker(world.image, 1)->fenced);
-    add_change_record(2, -1, 0, 1);
+    add_change_record(2, 0, 0, 1);
     world_commit(&world);
     ck_assert(image_broker(world.image, 1)->fenced);
     ck_assert(image_broker(world.image, 1)->in_controlled_shutdown);
-    add_change_record(2, -1, -1, 0);
-    struct fence_broker_record fence = {.id = 1, .epoch = -1};
+    add_change_record(2, 0, -1, 0);
+    struct fence_broker_record fence = {.id = 1, .epoch = 0};
     record_list_add(&world.records, &fence_broker_record_type, 0, &fence);
     world_commit(&world);
     ck_assert(!image_broker(world.image, 1)->fenced);
     ck_assert(image_broker(world.image, 0)->fenced);
-    struct unfence_broker_record unfence = {.id = 1, .epoch = -1};
+    struct unfence_broker_record unfence = {.id = 1, .epoch = 0};
     record_list_add(&world.records, &unfence_broker_record_type, 0, &unfence);
     world_commit(&world);
     ck_assert(!image_broker(world.image, 0)->fenced);
