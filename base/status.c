@@ -17,6 +17,7 @@ static const char *const texts[] = {
     [STATUS_UNSUPPORTED] = "not supported",
     [STATUS_BUSY] = "busy",
     [STATUS_CLOSED] = "closed",
+    [STATUS_TIMEOUT] = "timed out",
 };
 
 _Static_assert(sizeof texts / sizeof texts[0] == STATUS_COUNT, "every status has a text");

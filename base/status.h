@@ -22,6 +22,7 @@ enum status {
     STATUS_UNSUPPORTED, /* known, but not offered */
     STATUS_BUSY,        /* not now; try again later */
     STATUS_CLOSED,      /* the other side or this part is gone */
+    STATUS_TIMEOUT,     /* it took longer than it may; it may still happen */
     STATUS_COUNT
 };
 

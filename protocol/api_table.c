@@ -7,11 +7,17 @@
 
 const struct api *api_find(int32_t key)
 {
-    if (key < 0 || key >= API_KEY_COUNT || api_table[key].name == NULL) {
+    const struct api *api = NULL;
+    if (key >= 0 && key < API_KEY_COUNT) {
+        api = &api_table[key];
+    } else if (api_is_private(key) && key - API_PRIVATE_FIRST < API_PRIVATE_COUNT) {
+        api = &api_private_table[key - API_PRIVATE_FIRST];
+    }
+    if (api == NULL || api->name == NULL) {
         return NULL;
     }
-    assert(api_table[key].key == key);
-    return &api_table[key];
+    assert(api->key == key);
+    return api;
 }
 
 int16_t api_request_header_version(const struct api *api, int16_t version)

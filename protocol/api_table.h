@@ -3,6 +3,7 @@
 #ifndef OTTLA_PROTOCOL_API_TABLE_H
 #define OTTLA_PROTOCOL_API_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "messages/api_keys.h"
@@ -29,6 +30,15 @@ struct api {
 
 /* Indexed by key; keys that are gone have no name. */
 extern const struct api api_table[API_KEY_COUNT];
+
+/* What nodes say to each other, indexed by key - API_PRIVATE_FIRST; never advertised. */
+extern const struct api api_private_table[API_PRIVATE_COUNT];
+
+/* Whether the key is one of Ottla's own, for the nodes of a cluster alone. */
+static inline bool api_is_private(int32_t key)
+{
+    return key >= API_PRIVATE_FIRST;
+}
 
 /* The API of a key that came from a client; null when there is none. */
 const struct api *api_find(int32_t key);

@@ -412,11 +412,19 @@ def errors_table(folder):
                     '']
 
 
+# Keys from here on are Ottla's own, for what its nodes say to each other.
+PRIVATE_FIRST = 1000
+
+
 def api_keys_header(apis):
     body = ['/* The API keys of requests, those that are gone among them. */', 'enum api_key {']
     body += [f'    API_{apis[key]["enum"]} = {key},' for key in sorted(apis)]
-    return header('the api lines', 'API_KEYS_H', [], body + ['};', '',
-                  f'enum {{ API_KEY_COUNT = {max(apis) + 1} }};']).replace('\n\n\n', '\n\n')
+    count = max(key for key in apis if key < PRIVATE_FIRST) + 1
+    private_count = max(apis) + 1 - PRIVATE_FIRST
+    body += ['};', '', '/* Keys below API_KEY_COUNT are Kafka\'s; private ones stand apart. */',
+             f'enum {{ API_KEY_COUNT = {count}, API_PRIVATE_FIRST = {PRIVATE_FIRST}, '
+             f'API_PRIVATE_COUNT = {private_count} }};']
+    return header('the api lines', 'API_KEYS_H', [], body).replace('\n\n\n', '\n\n')
 
 
 # The stock broker shows these two only when a telemetry receiver is plugged in.
@@ -452,6 +460,16 @@ def api_table(folder, apis):
         row = line.split('\t')
         if 'request' in apis[int(row[0])]:
             lines.append(api_line(row, apis[int(row[0])]))
+    return lines + ['};', ''] + private_table(apis)
+
+
+def private_table(apis):
+    lines = ['const struct api api_private_table[API_PRIVATE_COUNT] = {']
+    for key in sorted(key for key in apis if key >= PRIVATE_FIRST):
+        request, response = apis[key]['request'], apis[key]['response']
+        lines.append(f'    [{key - PRIVATE_FIRST}] = {{"{apis[key]["name"]}", &{request.c}_type, '
+                     f'&{response.c}_type, {key}, {request.first}, {request.last}, -1, -1, '
+                     'API_CLUSTER_ACTION},')
     return lines + ['};', '']
 
 

@@ -301,6 +301,53 @@ void replicas_tick(struct replicas *replicas, uint64_t now_ms)
     run_retention(replicas, now_ms);
 }
 
+void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
+                           const struct raft_message *message)
+{
+    struct group *group = replicas_group(replicas, group_id);
+    assert(is_mine(replicas, group_id));
+    assert(message->to == replicas->shard->broker->node_id);
+    if (group != NULL) {
+        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});
+    }
+}
+
+static bool has_member(const struct group *group, int32_t node)
+{
+    size_t count;
+    const struct raft_member *members = raft_members(group->raft, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (members[i].id == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void replicas_peer_lost(struct replicas *replicas, int32_t node)
+{
+    assert(node >= 0 && node != replicas->shard->broker->node_id);
+    struct raft_event lost = {.kind = RAFT_EVENT_PEER_LOST, .node = node};
+    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
+        if (has_member(group, node)) {
+            group_step(group, &lost);
+        }
+    }
+}
+
+void replicas_each_led(struct replicas *replicas,
+                       void (*each)(void *context, uint64_t group_id, int32_t epoch),
+                       void *context)
+{
+    assert(each != NULL);
+    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
+        if (group->leads) {
+            assert(raft_term(group->raft) <= INT32_MAX);
+            each(context, group->id, (int32_t)raft_term(group->raft));
+        }
+    }
+}
+
 void replicas_checkpoint_all(struct replicas *replicas)
 {
     struct list_link *link;

@@ -91,6 +91,20 @@ void replicas_group_started(struct replicas *replicas);
 /* Time passes: Raft, retention, checkpoints. */
 void replicas_tick(struct replicas *replicas, uint64_t now_ms);
 
+/* A Raft message from another node for a group of this shard. Everything is borrowed; an entry's
+ * payload is part of a block, and who keeps it calls block_ref. */
+void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
+                           const struct raft_message *message);
+
+/* The node was silent for too long, or its connections broke: the groups that it is a member of
+ * are told. */
+void replicas_peer_lost(struct replicas *replicas, int32_t node);
+
+/* Calls `each` for every group of the shard that this node leads. */
+void replicas_each_led(struct replicas *replicas,
+                       void (*each)(void *context, uint64_t group_id, int32_t epoch),
+                       void *context);
+
 /* Checkpoints every group that has something to checkpoint. */
 void replicas_checkpoint_all(struct replicas *replicas);
 

@@ -38,6 +38,29 @@ START_TEST(every_api_is_whole)
 }
 END_TEST
 
+START_TEST(private_apis_stand_apart)
+{
+    ck_assert_int_lt(API_KEY_COUNT, API_PRIVATE_FIRST);
+    ck_assert(!api_is_private(API_KEY_COUNT - 1));
+    ck_assert_ptr_null(api_find(API_PRIVATE_FIRST - 1));
+    ck_assert_ptr_null(api_find(API_PRIVATE_FIRST + API_PRIVATE_COUNT));
+    ck_assert_str_eq(api_find(API_PEER_HELLO)->name, "PeerHello");
+    for (int32_t key = API_PRIVATE_FIRST; key < API_PRIVATE_FIRST + API_PRIVATE_COUNT; key++) {
+        const struct api *api = api_find(key);
+        ck_assert(api_is_private(key));
+        if (api == NULL) {
+            continue;
+        }
+        ck_assert_int_eq(api->key, key);
+        ck_assert_int_eq(api->request->id, key);
+        ck_assert_int_eq(api->response->id, key);
+        ck_assert_int_eq(api->last_version, api->response->last_version);
+        ck_assert_int_eq(api->last_advertised_version, -1);
+        ck_assert_int_eq(api->flags, API_CLUSTER_ACTION);
+    }
+}
+END_TEST
+
 START_TEST(advertised_like_the_stock_broker)
 {
     int advertised = 0;
@@ -87,6 +110,7 @@ int main(void)
     TCase *tests = tcase_create("api_table");
     tcase_add_test(tests, unknown_keys_have_no_api);
     tcase_add_test(tests, every_api_is_whole);
+    tcase_add_test(tests, private_apis_stand_apart);
     tcase_add_test(tests, advertised_like_the_stock_broker);
     tcase_add_test(tests, header_versions);
     tcase_add_test(tests, errors_have_names);
