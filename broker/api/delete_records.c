@@ -41,13 +41,12 @@ static void proposal_done(struct proposal *proposal, enum status status)
 static void delete_run(struct shard *shard, struct part *base)
 {
     struct delete_part *part = container_of(base, struct delete_part, part);
-    struct partition *partition =
-        replicas_partition(shard->replicas, base->group_id, base->partition);
+    struct partition *partition = part_partition(shard, base);
     part->shard = shard;
     part->proposal.done = proposal_done;
-    base->error = partition == NULL
-                      ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION
-                      : partition_delete_records(partition, part->offset, &part->proposal);
+    if (partition != NULL) {
+        base->error = partition_delete_records(partition, part->offset, &part->proposal);
+    }
     if (base->error != KAFKA_NONE) {
         part_done(shard, base);
     }
@@ -110,7 +109,7 @@ void delete_records_handle(struct request *request)
             part->offset = asked->partitions[p].offset;
             part->part.error = check_topic(topic, partition);
             if (part->part.error == KAFKA_NONE) {
-                fan_out_add(fan, &part->part, topic_image_group(topic, partition)->id, partition);
+                fan_out_add(fan, &part->part, topic, partition);
             }
         }
     }

@@ -3,7 +3,10 @@
 
 #include <assert.h>
 
+#include "broker/controller/topic_image.h"
+#include "broker/group/replicas.h"
 #include "broker/server/broker.h"
+#include "messages/errors.h"
 
 struct fan_leg {
     struct mail mail;
@@ -42,14 +45,16 @@ void fan_out_reset(struct fan_out *fan, void (*run)(struct shard *shard, struct 
     }
 }
 
-void fan_out_add(struct fan_out *fan, struct part *part, uint64_t group_id, int32_t partition)
+void fan_out_add(struct fan_out *fan, struct part *part, const struct topic_image *topic,
+                 int32_t partition)
 {
     assert(fan->legs_away == 0);
-    assert(partition >= 0);
+    uint64_t group_id = topic_image_group(topic, partition)->id;
     struct fan_leg *leg = &fan->legs[group_id % (unsigned)fan->shard_count];
     part->leg = leg;
     part->next = NULL;
     part->group_id = group_id;
+    part->topic_id = topic->id;
     part->partition = partition;
     *leg->end = part;
     leg->end = &part->next;
@@ -120,6 +125,18 @@ void part_done(struct shard *shard, struct part *part)
         leg->mail.run = leg_home;
         shard_post(request->home, &leg->mail);
     }
+}
+
+struct partition *part_partition(const struct shard *shard, struct part *part)
+{
+    const struct replicas *replicas = shard->replicas;
+    struct partition *partition = replicas_partition(replicas, part->group_id, part->partition);
+    if (partition == NULL) {
+        const struct topic_image *topic = replicas_topic_by_id(replicas, part->topic_id);
+        bool is_there = topic != NULL && topic_image_has(topic, part->partition);
+        part->error = is_there ? KAFKA_NOT_LEADER_OR_FOLLOWER : KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+    }
+    return partition;
 }
 
 struct request *part_request(const struct part *part)

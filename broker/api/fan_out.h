@@ -9,16 +9,20 @@
 
 #include <stdint.h>
 
+#include "base/uuid.h"
 #include "broker/api/request.h"
 #include "broker/net/shard.h"
 
 struct fan_leg;
+struct partition;
+struct topic_image;
 
 /* One partition of a request. Handlers embed it first in a struct of their own. */
 struct part {
     struct part *next;        /* in its leg */
     struct fan_leg *leg;
     uint64_t group_id;
+    struct uuid topic_id;
     int32_t partition;
     int16_t error;            /* Kafka error code; the handler sets it before part_done */
 };
@@ -38,8 +42,9 @@ struct fan_out *fan_out_begin(struct request *request,
                               void (*run)(struct shard *shard, struct part *part),
                               void (*done)(struct request *request));
 
-/* Adds a part whose group is known. Parts that failed before need not be added. */
-void fan_out_add(struct fan_out *fan, struct part *part, uint64_t group_id, int32_t partition);
+/* Adds a part for a partition that the topic has. Parts that failed before need not be added. */
+void fan_out_add(struct fan_out *fan, struct part *part, const struct topic_image *topic,
+                 int32_t partition);
 
 /* Takes all parts out, for another round with the same fan. */
 void fan_out_reset(struct fan_out *fan, void (*run)(struct shard *shard, struct part *part),
@@ -50,6 +55,10 @@ void fan_out_go(struct fan_out *fan);
 
 /* Ends a part, on the shard that ran it. */
 void part_done(struct shard *shard, struct part *part);
+
+/* The part's partition on this shard. Null when this node does not have it; then the part's error
+ * says why: its replicas are elsewhere (NOT_LEADER_OR_FOLLOWER), or the topic is gone by now. */
+struct partition *part_partition(const struct shard *shard, struct part *part);
 
 /* The request that a part belongs to, for reading. */
 struct request *part_request(const struct part *part);

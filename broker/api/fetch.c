@@ -82,12 +82,13 @@ static void unwatch(struct fetch_part *part)
 static void read_part(struct shard *shard, struct part *base)
 {
     struct fetch_part *part = container_of(base, struct fetch_part, part);
-    struct partition *partition =
-        replicas_partition(shard->replicas, base->group_id, base->partition);
+    struct partition *partition = part_partition(shard, base);
     unwatch(part);
     part->high_watermark = -1;
     part->log_start = -1;
-    base->error = partition == NULL ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION : partition_error(partition);
+    if (partition != NULL) {
+        base->error = partition_error(partition);
+    }
     if (base->error == KAFKA_NONE) {
         base->error = partition_epoch_error(partition, part->asked.current_leader_epoch);
     }
@@ -186,9 +187,7 @@ static void add_parts(struct fetch *fetch)
     for (int32_t i = 0; i < fetch->part_count; i++) {
         struct fetch_part *part = &fetch->parts[i];
         if (part->topic != NULL) {
-            fan_out_add(fetch->fan, &part->part,
-                        topic_image_group(part->topic, part->asked.partition)->id,
-                        part->asked.partition);
+            fan_out_add(fetch->fan, &part->part, part->topic, part->asked.partition);
         }
     }
 }

@@ -102,7 +102,7 @@ static void calls_add(struct request *request, struct calls_part *part, int32_t 
     struct calls *calls = request->state;
     struct topic_image *topic = group_call_topic(request);
     if (topic != NULL) {
-        fan_out_add(calls->fan, &part->part, topic_image_group(topic, partition)->id, partition);
+        fan_out_add(calls->fan, &part->part, topic, partition);
         return;
     }
     part->response = arena_take(&part->arena, 1, request->api->response->body->size_bytes);

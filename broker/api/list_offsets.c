@@ -75,9 +75,10 @@ static void look_up(struct list_part *part, struct partition *partition)
 static void list_run(struct shard *shard, struct part *base)
 {
     struct list_part *part = container_of(base, struct list_part, part);
-    struct partition *partition =
-        replicas_partition(shard->replicas, base->group_id, base->partition);
-    base->error = partition == NULL ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION : partition_error(partition);
+    struct partition *partition = part_partition(shard, base);
+    if (partition != NULL) {
+        base->error = partition_error(partition);
+    }
     if (base->error == KAFKA_NONE) {
         base->error = partition_epoch_error(partition, part->asked->current_leader_epoch);
     }
@@ -139,7 +140,7 @@ static void begin_part(struct request *request, struct fan_out *fan, struct list
         part->part.error = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         return;
     }
-    fan_out_add(fan, &part->part, topic_image_group(topic, partition)->id, partition);
+    fan_out_add(fan, &part->part, topic, partition);
 }
 
 void list_offsets_handle(struct request *request)

@@ -24,9 +24,10 @@ struct epoch_state {
 static void epoch_run(struct shard *shard, struct part *base)
 {
     struct epoch_part *part = container_of(base, struct epoch_part, part);
-    struct partition *partition =
-        replicas_partition(shard->replicas, base->group_id, base->partition);
-    base->error = partition == NULL ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION : partition_error(partition);
+    struct partition *partition = part_partition(shard, base);
+    if (partition != NULL) {
+        base->error = partition_error(partition);
+    }
     if (base->error == KAFKA_NONE) {
         base->error = partition_epoch_error(partition, part->asked->current_leader_epoch);
     }
@@ -58,7 +59,7 @@ static void begin_part(struct fan_out *fan, struct epoch_part *part, struct topi
         part->part.error = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         return;
     }
-    fan_out_add(fan, &part->part, topic_image_group(topic, partition)->id, partition);
+    fan_out_add(fan, &part->part, topic, partition);
 }
 
 void offset_for_leader_epoch_handle(struct request *request)

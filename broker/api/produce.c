@@ -120,10 +120,8 @@ static void append_done(struct append *append)
 static void produce_run(struct shard *shard, struct part *base)
 {
     struct produce_part *part = container_of(base, struct produce_part, part);
-    struct partition *partition =
-        replicas_partition(shard->replicas, base->group_id, base->partition);
+    struct partition *partition = part_partition(shard, base);
     if (partition == NULL) {
-        base->error = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         part_done(shard, base);
         return;
     }
@@ -253,8 +251,7 @@ static void begin_part(struct request *request, struct produce_part *part,
     set_payload(request, part, batch);
     part->append.is_client = true;
     part->append.done = append_done;
-    fan_out_add(state->fan, &part->part, topic_image_group(part->topic, data->index)->id,
-                data->index);
+    fan_out_add(state->fan, &part->part, part->topic, data->index);
 }
 
 static void produce_release(struct request *request)

@@ -4,24 +4,72 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* A broker while they are put into order. */
+struct ranked_broker {
+    struct view rack;
+    int32_t id;
+    int32_t rack_number;
+    int32_t rank; /* how many of its rack come before it */
+};
+
+/* By rack, then by id. Brokers that name no rack are in one together, as in Kafka. */
+static int compare_racks(const void *left, const void *right)
+{
+    const struct ranked_broker *a = left;
+    const struct ranked_broker *b = right;
+    int order = view_compare(a->rack, b->rack);
+    return order != 0 ? order : (a->id > b->id) - (a->id < b->id);
+}
+
+/* The first of each rack, then the second of each, and so on. */
+static int compare_ranks(const void *left, const void *right)
+{
+    const struct ranked_broker *a = left;
+    const struct ranked_broker *b = right;
+    int order = (a->rank > b->rank) - (a->rank < b->rank);
+    return order != 0 ? order : compare_racks(left, right);
+}
+
+static void alternate_racks(struct ranked_broker *brokers, int count)
+{
+    qsort(brokers, (size_t)count, sizeof *brokers, compare_racks);
+    for (int i = 1; i < count; i++) {
+        bool same = view_equal(brokers[i].rack, brokers[i - 1].rack);
+        brokers[i].rack_number = brokers[i - 1].rack_number + (same ? 0 : 1);
+        brokers[i].rank = same ? brokers[i - 1].rank + 1 : 0;
+    }
+    qsort(brokers, (size_t)count, sizeof *brokers, compare_ranks);
+}
+
 static enum status find_brokers(struct command *command)
 {
     const struct image *image = command->controller->image;
-    int count = image_broker_count(image);
-    int32_t *brokers = arena_take(command->arena, (size_t)count + 1, sizeof *brokers);
-    if (brokers == NULL) {
+    size_t most = (size_t)image_broker_count(image) + 1;
+    struct ranked_broker *found = arena_take(command->arena, most, sizeof *found);
+    int32_t *brokers = arena_take(command->arena, most, sizeof *brokers);
+    int32_t *racks = arena_take(command->arena, most, sizeof *racks);
+    if (found == NULL || brokers == NULL || racks == NULL) {
         return STATUS_LIMIT;
     }
-    for (int i = 0; i < count; i++) {
+    int count = 0;
+    for (int i = 0; i < image_broker_count(image); i++) {
         const struct register_broker_record *broker = image_broker(image, i);
         if (!broker->fenced) {
-            brokers[command->broker_count++] = broker->broker_id;
+            found[count++] =
+                (struct ranked_broker){.rack = broker->rack, .id = broker->broker_id};
         }
     }
-    if (command->broker_count == 0) {
-        brokers[command->broker_count++] = config_int(command->controller->config, CONFIG_NODE_ID);
+    if (count == 0) {
+        found[count++].id = config_int(command->controller->config, CONFIG_NODE_ID);
+    }
+    alternate_racks(found, count);
+    for (int i = 0; i < count; i++) {
+        brokers[i] = found[i].id;
+        racks[i] = found[i].rack_number;
     }
     command->brokers = brokers;
+    command->racks = racks;
+    command->broker_count = count;
     return STATUS_OK;
 }
 

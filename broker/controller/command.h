@@ -9,7 +9,8 @@ struct command {
     const struct controller *controller;
     struct arena *arena;
     struct record_list *records;
-    const int32_t *brokers; /* sorted; at least one */
+    const int32_t *brokers; /* at least one; neighbours are of different racks where they can be */
+    const int32_t *racks;   /* for each of them: the number of its rack, from 0 */
     int broker_count;
     uint64_t next_group;    /* the next group id to give out */
 };

@@ -78,12 +78,8 @@ static enum status place(struct command *command, const struct WISH *wish,
     if (wish->assignments_count >= 0) {
         return place_by_hand(command, wish, topic, replication, record, refusal);
     }
-    if (replication > command->broker_count) {
-        *refusal = (struct refusal){
-            KAFKA_INVALID_REPLICATION_FACTOR,
-            arena_format(command->arena,
-                         "The replication factor %d cannot be reached: %d broker(s) are registered",
-                         replication, command->broker_count)};
+    *refusal = placement_reach(command, replication);
+    if (refusal->error != KAFKA_NONE) {
         return STATUS_OK;
     }
     return placement_spread(command, topic, wish->count, cap_of(command, topic), replication,

@@ -20,6 +20,12 @@ struct placer {
     int32_t placed;
 };
 
+/* A group's replicas while they are chosen. */
+struct choice {
+    bool *is_chosen;     /* for each place in the order of brokers */
+    int32_t *rack_uses;  /* replicas in each rack */
+};
+
 static enum status start(struct placer *placer, struct command *command,
                          const struct topic_image *topic, int32_t added, uint32_t new_groups,
                          struct partition_groups_record *record)
@@ -54,14 +60,46 @@ static uint32_t add_group(struct placer *placer, const int32_t *replicas, int32_
     return placer->groups++;
 }
 
-/* The brokers for the next group: one after the other, beginning one further each time. */
+/* The place of the group's next replica in the command's order of brokers: the nearest one, counted
+ * on from `from`, of those whose rack has the fewest replicas of this group so far. */
+static int next_place(const struct command *command, const struct choice *choice, int from)
+{
+    int best = -1;
+    for (int i = 0; i < command->broker_count; i++) {
+        int place = (from + i) % command->broker_count;
+        if (!choice->is_chosen[place] &&
+            (best < 0 || choice->rack_uses[command->racks[place]] <
+                             choice->rack_uses[command->racks[best]])) {
+            best = place;
+        }
+    }
+    assert(best >= 0);
+    return best;
+}
+
+/* The brokers for the next group. The first replica, the preferred leader, moves on by one broker
+ * from group to group. Where the others begin moves on when each broker had its turn, so that the
+ * loss of a broker does not burden its neighbour alone. */
 static int32_t *choose_replicas(struct command *command, int32_t replication)
 {
+    size_t count = (size_t)command->broker_count;
     assert(replication > 0 && replication <= command->broker_count);
     int32_t *replicas = arena_take(command->arena, (size_t)replication, sizeof *replicas);
-    for (int32_t i = 0; replicas != NULL && i < replication; i++) {
-        uint64_t at = command->next_group + (uint64_t)i;
-        replicas[i] = command->brokers[at % (uint64_t)command->broker_count];
+    struct choice choice = {arena_take(command->arena, count, sizeof *choice.is_chosen),
+                            arena_take(command->arena, count, sizeof *choice.rack_uses)};
+    if (replicas == NULL || choice.is_chosen == NULL || choice.rack_uses == NULL) {
+        return NULL;
+    }
+    uint64_t first = command->next_group % count;
+    uint64_t shift = count > 1 ? command->next_group / count % (count - 1) : 0;
+    int place = (int)first;
+    for (int32_t i = 0; i < replication; i++) {
+        place = i == 1 ? (int)((first + 1 + shift) % count) : place;
+        place = next_place(command, &choice, place);
+        choice.is_chosen[place] = true;
+        choice.rack_uses[command->racks[place]]++;
+        replicas[i] = command->brokers[place];
+        place = (place + 1) % command->broker_count;
     }
     return replicas;
 }
@@ -177,4 +215,17 @@ struct refusal placement_check(const struct command *command, struct replica_lis
                                        "to %d", list.count, replication)};
     }
     return REFUSAL_NONE;
+}
+
+struct refusal placement_reach(const struct command *command, int32_t replication)
+{
+    if (replication >= 1 && replication <= command->broker_count) {
+        return REFUSAL_NONE;
+    }
+    return (struct refusal){
+        KAFKA_INVALID_REPLICATION_FACTOR,
+        arena_format(command->arena,
+                     "Unable to replicate the partition %d time(s): The target replication factor "
+                     "of %d cannot be reached because only %d broker(s) are registered.",
+                     replication, replication, command->broker_count)};
 }

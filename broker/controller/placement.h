@@ -16,8 +16,9 @@ struct replica_list {
 };
 
 /* Spreads the partitions from those the topic has (`topic` null: none) up to `count_after` over at
- * most `cap` groups; each new group gets `replication` brokers in turn, so that the preferred
- * leaders are spread too. STATUS_LIMIT when the arena is full. */
+ * most `cap` groups. Each new group gets `replication` brokers, in as many racks as there are; which
+ * ones follows from its id alone, so that preferred leaders are spread over the brokers within a
+ * topic and from topic to topic. STATUS_LIMIT when the arena is full. */
 MUST_USE enum status placement_spread(struct command *command, const struct topic_image *topic,
                                       int32_t count_after, uint32_t cap, int32_t replication,
                                       struct partition_groups_record *record);
@@ -32,5 +33,8 @@ MUST_USE enum status placement_manual(struct command *command, const struct topi
  * before it have, or 0. */
 MUST_USE struct refusal placement_check(const struct command *command, struct replica_list list,
                                         int32_t replication);
+
+/* Whether so many replicas can be placed at all. */
+MUST_USE struct refusal placement_reach(const struct command *command, int32_t replication);
 
 #endif

@@ -187,12 +187,8 @@ static enum status place_by_count(struct command *command, const struct topic_wi
     plan->replication = topic->replication_factor == -1
                             ? config_int(config, CONFIG_DEFAULT_REPLICATION_FACTOR)
                             : topic->replication_factor;
-    if (plan->replication < 1 || plan->replication > command->broker_count) {
-        *refusal = (struct refusal){
-            KAFKA_INVALID_REPLICATION_FACTOR,
-            arena_format(command->arena,
-                         "The replication factor %d cannot be reached: %d broker(s) are registered",
-                         plan->replication, command->broker_count)};
+    *refusal = placement_reach(command, plan->replication);
+    if (refusal->error != KAFKA_NONE) {
         return STATUS_OK;
     }
     return placement_spread(command, NULL, plan->partition_count, cap_of(command, wish, plan),

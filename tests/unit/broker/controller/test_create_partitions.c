@@ -155,7 +155,8 @@ START_TEST(lost_brokers_make_the_replication_impossible)
     world_commit(&world);
     fresh_wish("two", 2);
     refused(KAFKA_INVALID_REPLICATION_FACTOR,
-            "The replication factor 2 cannot be reached: 1 broker(s) are registered");
+            "Unable to replicate the partition 2 time(s): The target replication factor of 2 "
+            "cannot be reached because only 1 broker(s) are registered.");
 }
 END_TEST
 

@@ -175,7 +175,8 @@ START_TEST(counts)
     fresh_topic("t");
     topic.replication_factor = 3;
     refused(KAFKA_INVALID_REPLICATION_FACTOR,
-            "The replication factor 3 cannot be reached: 1 broker(s) are registered");
+            "Unable to replicate the partition 3 time(s): The target replication factor of 3 "
+            "cannot be reached because only 1 broker(s) are registered.");
     fresh_topic("t");
     topic.num_partitions = REQUEST_PARTITIONS_MOST + 1;
     refused(KAFKA_POLICY_VIOLATION, "One request may make no more than 100000 partitions");
@@ -194,7 +195,8 @@ START_TEST(fenced_brokers_get_no_replicas)
     world_commit(&world);
     topic.replication_factor = 2;
     refused(KAFKA_INVALID_REPLICATION_FACTOR,
-            "The replication factor 2 cannot be reached: 1 broker(s) are registered");
+            "Unable to replicate the partition 2 time(s): The target replication factor of 2 "
+            "cannot be reached because only 1 broker(s) are registered.");
 }
 END_TEST
 
