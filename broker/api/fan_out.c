@@ -130,6 +130,7 @@ void part_done(struct shard *shard, struct part *part)
 struct partition *part_partition(const struct shard *shard, struct part *part)
 {
     const struct replicas *replicas = shard->replicas;
+    assert(part->leg != NULL);
     struct partition *partition = replicas_partition(replicas, part->group_id, part->partition);
     if (partition == NULL) {
         const struct topic_image *topic = replicas_topic_by_id(replicas, part->topic_id);

@@ -53,6 +53,7 @@ static void epoch_done(struct request *request)
 static void begin_part(struct fan_out *fan, struct epoch_part *part, struct topic_image *topic)
 {
     int32_t partition = part->asked->partition;
+    assert(part->out != NULL);
     part->out->partition = partition;
     part->part.partition = partition;
     if (topic == NULL || partition < 0 || partition >= topic->partition_count) {

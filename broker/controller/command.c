@@ -32,6 +32,7 @@ static int compare_ranks(const void *left, const void *right)
 
 static void alternate_racks(struct ranked_broker *brokers, int count)
 {
+    assert(count > 0 && brokers[0].rank == 0 && brokers[0].rack_number == 0);
     qsort(brokers, (size_t)count, sizeof *brokers, compare_racks);
     for (int i = 1; i < count; i++) {
         bool same = view_equal(brokers[i].rack, brokers[i - 1].rack);
@@ -67,6 +68,7 @@ static enum status find_brokers(struct command *command)
         brokers[i] = found[i].id;
         racks[i] = found[i].rack_number;
     }
+    assert(count > 0 && (size_t)count <= most);
     command->brokers = brokers;
     command->racks = racks;
     command->broker_count = count;

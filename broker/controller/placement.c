@@ -65,6 +65,7 @@ static uint32_t add_group(struct placer *placer, const int32_t *replicas, int32_
 static int next_place(const struct command *command, const struct choice *choice, int from)
 {
     int best = -1;
+    assert(from >= 0 && from < command->broker_count);
     for (int i = 0; i < command->broker_count; i++) {
         int place = (from + i) % command->broker_count;
         if (!choice->is_chosen[place] &&
@@ -83,6 +84,7 @@ static int next_place(const struct command *command, const struct choice *choice
 static int32_t *choose_replicas(struct command *command, int32_t replication)
 {
     size_t count = (size_t)command->broker_count;
+    assert(command->next_group > METADATA_GROUP_ID);
     assert(replication > 0 && replication <= command->broker_count);
     int32_t *replicas = arena_take(command->arena, (size_t)replication, sizeof *replicas);
     struct choice choice = {arena_take(command->arena, count, sizeof *choice.is_chosen),

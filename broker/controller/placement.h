@@ -16,9 +16,9 @@ struct replica_list {
 };
 
 /* Spreads the partitions from those the topic has (`topic` null: none) up to `count_after` over at
- * most `cap` groups. Each new group gets `replication` brokers, in as many racks as there are; which
- * ones follows from its id alone, so that preferred leaders are spread over the brokers within a
- * topic and from topic to topic. STATUS_LIMIT when the arena is full. */
+ * most `cap` groups. Each new group gets `replication` brokers, in as many racks as there are.
+ * Which ones follows from its id alone, so that preferred leaders are spread over the brokers
+ * within a topic and from topic to topic. STATUS_LIMIT when the arena is full. */
 MUST_USE enum status placement_spread(struct command *command, const struct topic_image *topic,
                                       int32_t count_after, uint32_t cap, int32_t replication,
                                       struct partition_groups_record *record);
