@@ -61,6 +61,12 @@ const struct raft_entry *raft_entry_at(const struct raft *raft, uint64_t index)
     return raft_window_at(&raft->window, index);
 }
 
+uint64_t raft_bytes_behind(const struct raft *raft, uint64_t after)
+{
+    uint64_t last = raft_window_last(&raft->window);
+    return after >= last ? 0 : raft_window_bytes(&raft->window, after, last);
+}
+
 const struct raft_member *raft_members(const struct raft *raft, size_t *count)
 {
     *count = raft->active.count;
@@ -95,7 +101,7 @@ bool raft_peer_info(const struct raft *raft, int32_t node, struct raft_peer_info
         .id = peer->id,
         .flags = peer->flags,
         .state = (enum raft_peer_state)peer->state,
-        .recently_active = peer->active,
+        .recently_active = peer->active || peer->was_active,
         .match_index = peer->match,
         .next_index = peer->next,
     };

@@ -202,6 +202,7 @@ static void check_quorum(struct raft *raft)
         return;
     }
     for (uint32_t i = 0; i < raft->peer_count; i++) {
+        raft->peers[i].was_active = raft->peers[i].active;
         raft->peers[i].active = false;
     }
 }

@@ -124,7 +124,8 @@ enum raft_event_kind {
     RAFT_EVENT_CAMPAIGN,       /* start an election (with pre-vote) without waiting for the timer */
     RAFT_EVENT_SNAPSHOT_DONE,  /* snapshot: the peer has (index, term); index 0 = it failed */
     RAFT_EVENT_RESTORED,       /* snapshot: this node's state is durable up to (index, term) */
-    RAFT_EVENT_PEER_LOST,      /* node: the link to it broke or went silent */
+    RAFT_EVENT_PEER_LOST,      /* node: the link to it broke or went silent; if it leads, a new
+                                * leader is looked for within a few ticks */
     RAFT_EVENT_WITHDRAW,       /* storage offline or damaged: resign, neither campaign nor vote */
     RAFT_EVENT_REJOIN,         /* undo WITHDRAW */
 };
@@ -343,6 +344,8 @@ uint64_t raft_start_term(const struct raft *raft);
 uint64_t raft_durable_index(const struct raft *raft);
 /* An entry of the window; start_index < index <= last_index. */
 const struct raft_entry *raft_entry_at(const struct raft *raft, uint64_t index);
+/* The bytes of the window's entries behind `after`, as the limits count them. */
+uint64_t raft_bytes_behind(const struct raft *raft, uint64_t after);
 /* The members in force (the latest configuration, committed or not); borrowed until the next
  * step. */
 const struct raft_member *raft_members(const struct raft *raft, size_t *count);
@@ -363,7 +366,7 @@ struct raft_peer_info {
     int32_t id;
     uint8_t flags; /* enum raft_member_flag */
     enum raft_peer_state state;
-    bool recently_active;
+    bool recently_active; /* heard within the last one or two election timeouts */
     uint64_t match_index; /* durable and equal up to here */
     uint64_t next_index;
 };

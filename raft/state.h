@@ -24,6 +24,7 @@ struct raft_peer {
     uint8_t state; /* enum raft_peer_state */
     uint8_t ballot; /* enum raft_ballot */
     bool active;  /* was heard since the last check of the quorum */
+    bool was_active; /* or between that one and the one before */
     bool probing; /* a probe is under way: send no second one */
     bool asleep;  /* answered the current call to rest */
     uint64_t match;
