@@ -1,5 +1,6 @@
 /* Checkpoints as JSON: {"version", "group", "index", "term", "partitions": [{"topic_id",
- * "partition", "next_offset", "log_start"}], "crc"}. Indexes are 64 bits wide and written as
+ * "partition", "next_offset", "log_start"}], "crc"}, and for a group with several members
+ * "members": [{"id", "flags"}] and "members_index". Indexes are 64 bits wide and written as
  * integers; jansson keeps those. The crc is CRC-32C of the rest, compact and with sorted keys: a
  * flipped digit is a broken file, not another offset. Whatever does not look like that is
  * STATUS_CORRUPT. */
@@ -35,6 +36,21 @@ static json_t *partition_json(const struct checkpoint_partition *partition)
         (json_int_t)partition->log_start);
 }
 
+static void add_members(json_t *root, const struct checkpoint *checkpoint)
+{
+    assert(checkpoint->members_index <= INT64_MAX);
+    json_t *members = json_array();
+    int failed = 0;
+    for (size_t i = 0; i < checkpoint->member_count; i++) {
+        failed |= json_array_append_new(members, json_pack("{s:i, s:i}", "id",
+            (int)checkpoint->members[i].id, "flags", (int)checkpoint->members[i].flags));
+    }
+    failed |= json_object_set_new(root, "members", members);
+    failed |= json_object_set_new(root, "members_index",
+        json_integer((json_int_t)checkpoint->members_index));
+    assert(failed == 0);
+}
+
 /* The check of an object without its crc. */
 static json_int_t check_of(const json_t *root)
 {
@@ -56,6 +72,9 @@ static char *checkpoint_text(const struct checkpoint *checkpoint)
         (json_int_t)checkpoint->group, "index", (json_int_t)checkpoint->index, "term",
         (json_int_t)checkpoint->term, "partitions", partitions);
     assert(root != NULL);
+    if (checkpoint->member_count > 0) {
+        add_members(root, checkpoint);
+    }
     int failed = json_object_set_new(root, "crc", json_integer(check_of(root)));
     assert(failed == 0);
     char *text = json_dumps(root, JSON_INDENT(1));
@@ -100,6 +119,33 @@ static bool read_partition(const json_t *json, struct checkpoint_partition *part
         && number <= INT32_MAX && log_start >= 0 && next_offset >= log_start;
 }
 
+/* Old files, and those of groups with one member, have none. */
+static bool read_members(const json_t *root, struct checkpoint *checkpoint)
+{
+    const json_t *members = json_object_get(root, "members");
+    json_int_t index = json_integer_value(json_object_get(root, "members_index"));
+    size_t count = json_array_size(members);
+    if (members == NULL) {
+        return true;
+    }
+    if (count == 0 || index < 0 || (uint64_t)index > checkpoint->index) {
+        return false;
+    }
+    checkpoint->members_index = (uint64_t)index;
+    checkpoint->members = memory_new_zero(count, sizeof *checkpoint->members);
+    for (; checkpoint->member_count < count; checkpoint->member_count++) {
+        const json_t *member = json_array_get(members, checkpoint->member_count);
+        json_int_t id = json_integer_value(json_object_get(member, "id"));
+        json_int_t flags = json_integer_value(json_object_get(member, "flags"));
+        if (id < 0 || id > INT32_MAX || flags <= 0 || flags > UINT8_MAX) {
+            return false;
+        }
+        checkpoint->members[checkpoint->member_count] =
+            (struct checkpoint_member){.id = (int32_t)id, .flags = (uint8_t)flags};
+    }
+    return true;
+}
+
 static enum status read_fields(json_t *root, struct checkpoint *checkpoint)
 {
     json_int_t version = 0;
@@ -130,6 +176,9 @@ static enum status read_fields(json_t *root, struct checkpoint *checkpoint)
     checkpoint->group = (uint64_t)group;
     checkpoint->index = (uint64_t)index;
     checkpoint->term = (uint64_t)term;
+    if (!read_members(root, checkpoint)) {
+        return STATUS_CORRUPT;
+    }
     size_t count = json_array_size(partitions);
     checkpoint->partitions = memory_new_zero(count, sizeof *checkpoint->partitions);
     for (; checkpoint->partition_count < count; checkpoint->partition_count++) {
@@ -195,5 +244,6 @@ enum status checkpoint_remove(const char *groups_directory, uint64_t group)
 void checkpoint_free(struct checkpoint *checkpoint)
 {
     free(checkpoint->partitions);
+    free(checkpoint->members);
     *checkpoint = (struct checkpoint){0};
 }

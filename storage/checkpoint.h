@@ -22,10 +22,19 @@ struct checkpoint_partition {
     int64_t log_start;   /* first offset that may be read */
 };
 
+/* A member of the group; ids and flags are the caller's business. */
+struct checkpoint_member {
+    int32_t id;
+    uint8_t flags;
+};
+
 struct checkpoint {
     uint64_t group;
     uint64_t index; /* every entry up to and with it is in the partition logs, on the disk */
     uint64_t term;  /* of that entry */
+    struct checkpoint_member *members; /* as of that entry; none: those of the group's creation */
+    size_t member_count;
+    uint64_t members_index; /* of the entry that made them */
     struct checkpoint_partition *partitions;
     size_t partition_count;
 };
@@ -48,7 +57,7 @@ const struct checkpoint_partition *checkpoint_find(const struct checkpoint *chec
 /* Removes the group's directory. STATUS_OK when there is none. */
 MUST_USE enum status checkpoint_remove(const char *groups_directory, uint64_t group);
 
-/* Releases the partitions and zeroes the structure. */
+/* Releases partitions and members, and zeroes the structure. */
 void checkpoint_free(struct checkpoint *checkpoint);
 
 #endif

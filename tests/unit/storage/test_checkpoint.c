@@ -86,6 +86,33 @@ START_TEST(another_groups_or_versions_file_is_not_taken)
 }
 END_TEST
 
+START_TEST(members_come_back_when_there_are_some)
+{
+    const char *directory = support_directory();
+    struct checkpoint_member members[] = {{3, 1}, {1, 4}};
+    struct checkpoint written = {.group = 42, .index = 9, .term = 3, .members = members,
+        .member_count = 2, .members_index = 7};
+    struct checkpoint read;
+    ck_assert_int_eq(checkpoint_write(support_path(directory, "groups"), &written), STATUS_OK);
+    ck_assert_int_eq(checkpoint_read(support_path(directory, "groups"), 42, &read), STATUS_OK);
+    ck_assert_uint_eq(read.member_count, 2);
+    ck_assert_uint_eq(read.members_index, 7);
+    ck_assert_int_eq(read.members[0].id, 3);
+    ck_assert_int_eq(read.members[1].id, 1);
+    ck_assert_uint_eq(read.members[1].flags, 4);
+    checkpoint_free(&read);
+    write_it(directory);
+    ck_assert_int_eq(checkpoint_read(support_path(directory, "groups"), 42, &read), STATUS_OK);
+    ck_assert_uint_eq(read.member_count, 0);
+    checkpoint_free(&read);
+    written.members_index = 10; /* beyond what it vouches for */
+    ck_assert_int_eq(checkpoint_write(support_path(directory, "groups"), &written), STATUS_OK);
+    ck_assert_int_eq(checkpoint_read(support_path(directory, "groups"), 42, &read),
+        STATUS_CORRUPT);
+    support_clean(directory);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("checkpoint");
@@ -93,6 +120,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, everything_comes_back);
     tcase_add_loop_test(tests, any_flipped_bit_is_noticed, 0, 8);
+    tcase_add_test(tests, members_come_back_when_there_are_some);
     tcase_add_test(tests, another_groups_or_versions_file_is_not_taken);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
