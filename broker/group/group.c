@@ -17,9 +17,13 @@
 #include "broker/group/boot.h"
 #include "broker/group/directory.h"
 #include "broker/group/group_journal.h"
+#include "broker/group/group_members.h"
+#include "broker/group/group_role.h"
+#include "broker/group/group_window.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
 #include "broker/group/topic_logs.h"
+#include "broker/peer/peers.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
 #include "messages/errors.h"
@@ -51,15 +55,6 @@ int16_t group_error(const struct group *group)
         return KAFKA_KAFKA_STORAGE_ERROR;
     }
     return group->leads && !group->closed ? KAFKA_NONE : KAFKA_NOT_LEADER_OR_FOLLOWER;
-}
-
-static void fail_proposals(struct group *group, enum status status)
-{
-    struct list_link *link;
-    while ((link = list_pop_front(&group->proposals)) != NULL) {
-        struct proposal *proposal = container_of(link, struct proposal, link);
-        proposal->done(proposal, status);
-    }
 }
 
 static void complete_proposals(struct group *group)
@@ -112,79 +107,37 @@ static void apply_up_to(struct group *group, uint64_t last)
                 return;
             }
         }
+        if (entry.kind == RAFT_ENTRY_CONFIGURATION) {
+            group_members_apply(group, &entry);
+        }
         group->applied_index = entry.index;
         group->applied_term = entry.term;
     }
     mark_dirty(group);
     complete_proposals(group);
-    raft_release(group->raft, group->applied_index);
 }
 
-static void tell_role(struct group *group)
+/* Time is wanted, or not any more. */
+static void keep_time(struct group *group, bool on)
 {
-    struct broker *broker = group->shard->broker;
-    int32_t leader = group->leads ? broker->node_id : raft_leader(group->raft);
-    if (!group->leads && leader == broker->node_id) {
-        leader = -1; /* elected, but not ready to serve */
+    struct replicas *replicas = replicas_of(group);
+    assert(!on || !group->closed);
+    if (on && group_is_replicated(group) && !list_contains(&group->ticking)) {
+        list_push_back(&replicas->ticking, &group->ticking);
+    } else if (!on && list_contains(&group->ticking)) {
+        list_remove(&group->ticking);
     }
-    directory_set(&broker->directory, group->id, leader, (int32_t)raft_term(group->raft));
+    shard_keep_time(group->shard, !list_is_empty(&replicas->ticking));
 }
 
-static void started(struct group *group)
-{
-    if (group->starting) {
-        group->starting = false;
-        replicas_group_started(replicas_of(group));
-    }
-}
-
-static void begin_leading(struct group *group)
-{
-    group->leads = true;
-    for (int32_t i = 0; i < group->partition_count; i++) {
-        struct partition *partition = group->partitions[i];
-        partition->next_offset = partition_log_end(partition->log);
-        producer_state_forget_from(partition_log_producers(partition->log),
-                                   partition->next_offset);
-    }
-    tell_role(group);
-    if (group->machine != NULL) {
-        group->machine->led(group, true);
-    }
-    started(group);
-}
-
-static void stop_leading(struct group *group)
-{
-    bool led = group->leads;
-    group->leads = false;
-    tell_role(group);
-    if (!led) {
-        return;
-    }
-    for (int32_t i = 0; i < group->partition_count; i++) {
-        struct partition *partition = group->partitions[i];
-        producer_state_drop_proposed(partition_log_producers(partition->log), 0);
-        partition_wake(partition);
-    }
-    if (group->machine != NULL) {
-        group->machine->led(group, false);
-    }
-    fail_proposals(group, group->storage == STATUS_OK ? STATUS_CLOSED : group->storage);
-}
-
-static void role_changed(struct group *group, enum raft_role role)
-{
-    if (role == RAFT_LEADER) {
-        group->lead_index = raft_last_index(group->raft);
-    } else {
-        stop_leading(group);
-    }
-}
-
-static void carry_out(struct group *group, const struct raft_action *action)
+/* What leaves for the disk and the peers. It goes before everything else of a step: applying may
+ * lead to another step, whose entries have to come behind these in the journal. */
+static void send_out(struct group *group, const struct raft_action *action)
 {
     switch ((enum raft_action_kind)action->kind) {
+    case RAFT_ACTION_SEND:
+        peers_send(group->shard, group->id, &action->message);
+        break;
     case RAFT_ACTION_SAVE:
         group_journal_save(group, action->save.term, action->save.voted_for);
         break;
@@ -195,24 +148,30 @@ static void carry_out(struct group *group, const struct raft_action *action)
         group_journal_append(group, action->append.first, action->append.last,
                              action->append.term);
         break;
+    default:
+        break;
+    }
+}
+
+static void carry_out(struct group *group, const struct raft_action *action)
+{
+    switch ((enum raft_action_kind)action->kind) {
     case RAFT_ACTION_COMMIT:
         apply_up_to(group, action->commit.last);
         break;
     case RAFT_ACTION_ROLE:
-        role_changed(group, action->role.role);
+        group_role_changed(group, action->role.role);
         break;
-    case RAFT_ACTION_SEND:
-    case RAFT_ACTION_SNAPSHOT_NEEDED:
-        /* Only groups with peers do this; every group here has one voter. */
-        assert(!"a group with one voter has nobody to send to");
-        break;
-    case RAFT_ACTION_MEMBERS:
-    case RAFT_ACTION_READ_READY:
-    case RAFT_ACTION_READ_FAILED:
-    case RAFT_ACTION_TRANSFER_FAILED:
     case RAFT_ACTION_SLEEP:
     case RAFT_ACTION_WAKE:
+        keep_time(group, raft_needs_ticks(group->raft));
         break;
+    case RAFT_ACTION_SNAPSHOT_NEEDED:
+        log_info("group", "group %" PRIu64 ": node %d lacks what is not in memory any more",
+                 group->id, action->snapshot.node);
+        break;
+    default:
+        break; /* sent out, or nothing to be done */
     }
 }
 
@@ -222,20 +181,27 @@ static enum raft_result step(struct group *group, const struct raft_event *event
     struct replicas *replicas = replicas_of(group);
     assert(replicas->depth < REPLICAS_STEP_DEPTH);
     struct raft_actions *actions = &replicas->actions[replicas->depth++];
+    group->steps++;
     raft_actions_clear(actions);
     enum raft_result result = raft_step(group->raft, event, actions);
     for (size_t i = 0; i < actions->count; i++) {
-        struct raft_action action = actions->list[i];
-        if (proposed_index != NULL && action.kind == RAFT_ACTION_APPEND) {
-            *proposed_index = action.append.last;
+        const struct raft_action *action = &actions->list[i];
+        if (proposed_index != NULL && action->kind == RAFT_ACTION_APPEND) {
+            *proposed_index = action->append.last;
         }
-        carry_out(group, &action);
+        send_out(group, action);
+    }
+    for (size_t i = 0; i < actions->count; i++) {
+        carry_out(group, &actions->list[i]);
+    }
+    if (result == RAFT_INVALID && event->kind == RAFT_EVENT_MESSAGE) {
+        replicas_log_invalid(replicas, group, event->message, actions->reason);
     }
     replicas->depth--;
-    bool is_leader = raft_role(group->raft) == RAFT_LEADER && group->storage == STATUS_OK;
-    if (is_leader && !group->leads && group->applied_index >= group->lead_index) {
-        begin_leading(group);
+    if (--group->steps == 0) {
+        group_window_release(group);
     }
+    group_lead_when_ready(group);
     return result;
 }
 
@@ -271,11 +237,11 @@ void group_fail(struct group *group, enum status status)
     log_error("group", "group %" PRIu64 " is offline: %s. Its partitions answer with "
               "KAFKA_STORAGE_ERROR; nothing acknowledged is lost", group->id, status_text(status));
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_WITHDRAW});
-    stop_leading(group);
+    group_stop_leading(group);
     for (int32_t i = 0; i < group->partition_count; i++) {
         partition_wake(group->partitions[i]);
     }
-    started(group);
+    group_started(group);
 }
 
 void group_io_done(struct group *group)
@@ -356,14 +322,17 @@ static void start_window(struct raft_config *config, const struct checkpoint *ch
 static void create_raft(struct group *group, const struct checkpoint *checkpoint,
                         struct journal_boot *boot)
 {
+    struct replicas *replicas = replicas_of(group);
     struct raft_member self = {.id = group->shard->broker->node_id, .flags = RAFT_VOTER};
+    bool alone = group->member_count == 0;
     struct raft_config config = {
         .id = self.id,
         .seed = group->id * 1000003u + (uint64_t)self.id,
-        .limits = &group->shard->replicas->raft_limits,
+        .limits = group->topic == NULL ? &replicas->metadata_limits : &replicas->raft_limits,
         .voted_for = RAFT_NO_NODE,
-        .members = &self,
-        .member_count = 1,
+        .members = alone ? &self : group->members,
+        .member_count = alone ? 1 : group->member_count,
+        .members_index = group->members_index,
         .withdrawn = group->storage != STATUS_OK,
     };
     start_window(&config, checkpoint, boot);
@@ -398,6 +367,28 @@ static void read_checkpoint(struct group *group, struct checkpoint *checkpoint)
     }
 }
 
+/* Nobody has voted or written yet: then the first of the members leads, without waiting to see
+ * whether another one does. Messages of others may have come before the group. */
+static void begin(struct group *group)
+{
+    struct raft *raft = group->raft;
+    struct replicas *replicas = replicas_of(group);
+    struct raft_message message;
+    bool is_new = raft_last_index(raft) == 0 && raft_term(raft) == 0;
+    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_START});
+    if (is_new && group->member_count > 0 && group->members[0].id == raft_id(raft) &&
+        group->storage == STATUS_OK) {
+        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_CAMPAIGN});
+    }
+    while (early_take(&replicas->early, group->id, &message)) {
+        replicas_raft_message(replicas, group->id, &message);
+    }
+    if (group->storage != STATUS_OK) {
+        group_tell_role(group);
+        group_started(group);
+    }
+}
+
 enum status group_open(struct shard *shard, const struct group_start *start, struct group **out)
 {
     struct group *group = memory_new_zero(1, sizeof *group);
@@ -405,12 +396,14 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     group->shard = shard;
     group->machine = start->machine;
     group->machine_state = start->machine_state;
+    group->start_deadline_ms = clock_monotonic_ms() + GROUP_START_MS;
     list_init(&group->proposals);
     topic_log_adopt(group, start->topic);
     directory_add(&shard->broker->directory, group->id);
     struct checkpoint checkpoint;
     read_checkpoint(group, &checkpoint);
     open_partitions(group, &checkpoint, boot_is_whole(start->boot));
+    group_members_begin(group, start, &checkpoint);
     create_raft(group, &checkpoint, start->boot);
     checkpoint_free(&checkpoint);
     if (group->storage != STATUS_OK) {
@@ -421,11 +414,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     shard->replicas->groups_starting++;
     replicas_add_group(shard->replicas, group);
     *out = group;
-    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_START});
-    if (group->storage != STATUS_OK) {
-        tell_role(group);
-        started(group);
-    }
+    begin(group);
     return STATUS_OK;
 }
 
@@ -449,20 +438,23 @@ void group_free(struct group *group)
     free(group->partitions);
     topic_image_unref(group->topic);
     free(group->topic_name);
+    free(group->members);
     free(group);
 }
 
 void group_close(struct group *group, bool deleted)
 {
     assert(!group->closed);
-    started(group);
-    stop_leading(group);
+    group_started(group);
+    group_stop_leading(group);
+    keep_time(group, false);
     if (group->machine != NULL) {
         group->machine->close(group);
     }
     group->closed = true;
     group->io_pending++; /* held: what ends with the logs must not free the group under our hands */
-    fail_proposals(group, STATUS_CLOSED);
+    group_fail_proposals(group, STATUS_CLOSED);
+    group_window_end(group);
     replicas_drop_group(replicas_of(group), group);
     for (int32_t i = 0; i < group->partition_count; i++) {
         partition_end(group->partitions[i], deleted);

@@ -66,6 +66,13 @@ struct group {
     void *machine_state;
     struct list proposals;            /* struct proposal, in order of index */
     struct list_link dirty;           /* in the shard's groups with something to checkpoint */
+    struct list_link ticking;         /* in the shard's groups that need ticks */
+    struct raft_member *members;      /* as of applied_index (group_members.h); null: this node */
+    uint64_t members_index;
+    uint32_t member_count;
+    uint32_t steps;                   /* nested ones under way */
+    uint64_t window_bytes;            /* counted in the shard's */
+    uint64_t start_deadline_ms;       /* counts as started then, whatever happens */
     uint64_t applied_index;
     uint64_t applied_term;
     uint64_t marked_index;            /* of the last checkpoint */
@@ -88,7 +95,15 @@ struct group_start {
     const struct group_machine *machine;
     void *machine_state;
     struct journal_boot *boot;          /* what the journal held; null: nothing */
+    /* Members at the creation; none: the replicas that the topic names, else this node alone. The
+     * first one campaigns at once when the group is new. Borrowed. */
+    const struct raft_member *members;
+    size_t member_count;
 };
+
+/* A group counts as started at the latest after this time: a replica set that is down must not hold
+ * up the others. */
+enum { GROUP_START_MS = 2000 };
 
 /* Opens the group's logs, replays its journal entries into Raft and starts it. STATUS_OK also when
  * its storage is damaged: the group then exists, offline. */

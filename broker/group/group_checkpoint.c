@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "broker/group/group.h"
 #include "broker/group/group_journal.h"
+#include "broker/group/group_members.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
 #include "broker/group/topic_logs.h"
@@ -118,6 +119,7 @@ void group_checkpoint(struct group *group)
     run->checkpoint.group = group->id;
     run->checkpoint.index = group->applied_index;
     run->checkpoint.term = group->applied_term;
+    group_members_save(group, &run->checkpoint);
     group->checkpointing = true;
     group->io_pending++;
     replicas->checkpoints_pending++;

@@ -11,6 +11,7 @@
 #include "broker/controller/topic_image.h"
 #include "broker/group/offsets_group.h"
 #include "broker/group/boot.h"
+#include "broker/group/directory.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/partition.h"
 #include "broker/server/broker.h"
@@ -18,6 +19,7 @@
 #include "io/clock.h"
 
 enum { CHECKPOINTS_PER_TICK = 64, AHEAD_AT_ONCE = 4 };
+enum { ELECTION_TICKS = 10, HEARTBEAT_TICKS = 2, HIBERNATE_TICKS = 40 };
 
 /* On the writer's thread: some of the shard's jobs have ended. */
 struct drain_mail {
@@ -42,8 +44,20 @@ static void wake_for_jobs(void *context)
  * bound here would only turn waiting into errors. */
 static struct raft_limits group_limits(void)
 {
-    struct raft_limits limits = raft_limits_default;
+    struct raft_limits limits = raft_limits_default; /* in ticks of SHARD_TICK_MS */
+    limits.election_ticks = ELECTION_TICKS;
+    limits.heartbeat_ticks = HEARTBEAT_TICKS;
+    limits.hibernate_ticks = HIBERNATE_TICKS;
     limits.uncommitted_bytes = UINT32_MAX;
+    return limits;
+}
+
+/* Every node wants to know at once what is committed there, and whether somebody leads. */
+static struct raft_limits metadata_limits(void)
+{
+    struct raft_limits limits = group_limits();
+    limits.eager_commit = true;
+    limits.hibernate_ticks = 0;
     return limits;
 }
 
@@ -56,6 +70,9 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     topic_index_init(&replicas->topics_by_id, TOPIC_INDEX_ID);
     replicas->cluster = cluster_image_new(NULL, &shard->broker->self);
     replicas->raft_limits = group_limits();
+    replicas->metadata_limits = metadata_limits();
+    list_init(&replicas->ticking);
+    early_init(&replicas->early);
     list_init(&replicas->writes);
     replicas->submit.run = group_journal_submit;
     list_init(&replicas->dirty);
@@ -96,6 +113,7 @@ void replicas_close(struct replicas *replicas)
     cluster_image_unref(replicas->cluster);
     log_shard_drain(replicas->logs);
     log_shard_free(replicas->logs);
+    early_free(&replicas->early);
     for (int i = 0; i < REPLICAS_STEP_DEPTH; i++) {
         raft_actions_free(&replicas->actions[i]);
     }
@@ -199,6 +217,16 @@ static void open_group(struct replicas *replicas, struct topic_image *topic, uin
     (void)status;
 }
 
+static bool is_replica(const struct replicas *replicas, const struct partition_group *group)
+{
+    for (int32_t i = 0; i < group->replica_count; i++) {
+        if (group->replicas[i] == replicas->shard->broker->node_id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put_topic(struct replicas *replicas, struct topic_image *topic)
 {
     for (uint32_t i = 0; i < topic->group_count; i++) {
@@ -207,10 +235,12 @@ static void put_topic(struct replicas *replicas, struct topic_image *topic)
             continue;
         }
         struct group *group = replicas_group(replicas, id);
-        if (group == NULL) {
+        if (group != NULL) {
+            group_update_topic(group, topic);
+        } else if (is_replica(replicas, &topic->groups[i])) {
             open_group(replicas, topic, id);
         } else {
-            group_update_topic(group, topic);
+            directory_add(&replicas->shard->broker->directory, id);
         }
     }
 }
@@ -295,57 +325,11 @@ static void checkpoint_due(struct replicas *replicas, uint64_t now_ms)
 
 void replicas_tick(struct replicas *replicas, uint64_t now_ms)
 {
+    replicas_raft_tick(replicas, now_ms);
     log_shard_tick(replicas->logs, clock_wall_ms());
     checkpoint_due(replicas, now_ms);
     checkpoint_ahead(replicas);
     run_retention(replicas, now_ms);
-}
-
-void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
-                           const struct raft_message *message)
-{
-    struct group *group = replicas_group(replicas, group_id);
-    assert(is_mine(replicas, group_id));
-    assert(message->to == replicas->shard->broker->node_id);
-    if (group != NULL) {
-        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});
-    }
-}
-
-static bool has_member(const struct group *group, int32_t node)
-{
-    size_t count;
-    const struct raft_member *members = raft_members(group->raft, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (members[i].id == node) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void replicas_peer_lost(struct replicas *replicas, int32_t node)
-{
-    assert(node >= 0 && node != replicas->shard->broker->node_id);
-    struct raft_event lost = {.kind = RAFT_EVENT_PEER_LOST, .node = node};
-    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
-        if (has_member(group, node)) {
-            group_step(group, &lost);
-        }
-    }
-}
-
-void replicas_each_led(struct replicas *replicas,
-                       void (*each)(void *context, uint64_t group_id, int32_t epoch),
-                       void *context)
-{
-    assert(each != NULL);
-    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
-        if (group->leads) {
-            assert(raft_term(group->raft) <= INT32_MAX);
-            each(context, group->id, (int32_t)raft_term(group->raft));
-        }
-    }
 }
 
 void replicas_checkpoint_all(struct replicas *replicas)

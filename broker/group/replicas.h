@@ -13,6 +13,7 @@
 #include "broker/controller/cluster_image.h"
 #include "broker/controller/image.h"
 #include "broker/controller/topic_index.h"
+#include "broker/group/early.h"
 #include "broker/group/group.h"
 #include "broker/net/shard.h"
 #include "raft/raft.h"
@@ -41,7 +42,12 @@ struct replicas {
     struct list writes;               /* of this turn, on their way to the journal */
     struct shard_task submit;         /* hands them over (group_journal.h) */
     struct list dirty;                /* groups with something to checkpoint, oldest first */
-    struct raft_limits raft_limits;   /* of all groups */
+    struct list ticking;              /* groups that need Raft's ticks */
+    struct early early;               /* messages for groups that are not here yet */
+    uint64_t window_bytes;            /* of entries that all groups keep for peers */
+    uint64_t next_invalid_log_ms;     /* broken messages are logged once in a while */
+    struct raft_limits raft_limits;   /* of the topics' groups */
+    struct raft_limits metadata_limits;
     struct raft_actions actions[REPLICAS_STEP_DEPTH];
     int depth;
     uint64_t checkpoint_interval_ms;
@@ -104,6 +110,13 @@ void replicas_peer_lost(struct replicas *replicas, int32_t node);
 void replicas_each_led(struct replicas *replicas,
                        void (*each)(void *context, uint64_t group_id, int32_t epoch),
                        void *context);
+
+/* A tick of Raft's time (SHARD_TICK_MS) for every group that needs it. */
+void replicas_raft_tick(struct replicas *replicas, uint64_t now_ms);
+
+/* A message broke Raft's rules and was dropped: logs it, but not every one. */
+void replicas_log_invalid(struct replicas *replicas, const struct group *group,
+                          const struct raft_message *message, const char *reason);
 
 /* Checkpoints every group that has something to checkpoint. */
 void replicas_checkpoint_all(struct replicas *replicas);

@@ -66,9 +66,10 @@ static void tick_due(evutil_socket_t fd, short what, void *argument)
     (void)fd;
     (void)what;
     struct shard *shard = argument;
-    bool idle = shard->work == shard->work_at_tick;
+    bool idle = shard->work == shard->work_at_tick && !shard->keeps_time;
     shard->work_at_tick = shard->work;
     shard->tick(shard);
+    idle = idle && !shard->keeps_time; /* the tick may have woken somebody */
     if (idle != shard->slow_ticks) {
         arm_tick(shard, idle);
     }
@@ -167,6 +168,14 @@ void shard_background(struct shard *shard, struct shard_task *task)
     assert(task->run != NULL);
     if (!list_contains(&task->link)) {
         list_push_back(&shard->background, &task->link);
+    }
+}
+
+void shard_keep_time(struct shard *shard, bool on)
+{
+    shard->keeps_time = on;
+    if (on && shard->slow_ticks) {
+        arm_tick(shard, false);
     }
 }
 

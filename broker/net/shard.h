@@ -31,6 +31,7 @@ struct shard {
     uint64_t work;               /* counts mail and requests: whether there was any since a tick */
     uint64_t work_at_tick;
     bool slow_ticks;
+    bool keeps_time;             /* ticks stay fast though nothing happens */
     bool started;
     bool stopping;
     bool stop_begun;             /* what is dirty was handed to be written; then the loop may end */
@@ -68,6 +69,10 @@ void shard_defer(struct shard *shard, struct shard_task *task);
 /* Runs the task once in the next turn, after what is waiting; the loop does not sleep meanwhile.
  * For long work in steps: a step asks for the next. To cancel, take the task off its list. */
 void shard_background(struct shard *shard, struct shard_task *task);
+
+/* From now on somebody needs every tick at its time, or nobody does. Only from the shard's own
+ * thread. */
+void shard_keep_time(struct shard *shard, bool on);
 
 /* Ends the loop after the present turn; only from the shard's own thread. */
 void shard_stop(struct shard *shard);

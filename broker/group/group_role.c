@@ -1,0 +1,104 @@
+/* Happy path: elected, everything before is applied, offsets go on at the ends of the logs, the
+ * other nodes are told. When leadership is lost, what was given offsets and is not committed is
+ * forgotten: it may still commit, and is then applied like anything else. */
+#include "broker/group/group_role.h"
+
+#include <assert.h>
+
+#include "broker/group/directory.h"
+#include "broker/group/partition.h"
+#include "broker/group/replicas.h"
+#include "broker/peer/peers.h"
+#include "broker/server/broker.h"
+
+static void fail_all(struct list *proposals, enum status status)
+{
+    struct list_link *link;
+    while ((link = list_pop_front(proposals)) != NULL) {
+        struct proposal *proposal = container_of(link, struct proposal, link);
+        proposal->done(proposal, status);
+    }
+}
+
+void group_fail_proposals(struct group *group, enum status status)
+{
+    assert(status != STATUS_OK);
+    fail_all(&group->proposals, status);
+}
+
+void group_tell_role(struct group *group)
+{
+    struct broker *broker = group->shard->broker;
+    int32_t leader = group->leads ? broker->node_id : raft_leader(group->raft);
+    if (!group->leads && leader == broker->node_id) {
+        leader = -1; /* elected, but not ready to serve */
+    }
+    directory_set(&broker->directory, group->id, leader, (int32_t)raft_term(group->raft));
+}
+
+void group_started(struct group *group)
+{
+    if (group->starting) {
+        group->starting = false;
+        replicas_group_started(group->shard->replicas);
+    }
+}
+
+static void begin_leading(struct group *group)
+{
+    assert(!group->leads && list_is_empty(&group->proposals));
+    group->leads = true;
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        struct partition *partition = group->partitions[i];
+        partition->next_offset = partition_log_end(partition->log);
+        producer_state_forget_from(partition_log_producers(partition->log),
+                                   partition->next_offset);
+    }
+    group_tell_role(group);
+    peers_tell_leader(group->shard, group->id, (int32_t)raft_term(group->raft));
+    if (group->machine != NULL) {
+        group->machine->led(group, true);
+    }
+    group_started(group);
+}
+
+void group_lead_when_ready(struct group *group)
+{
+    bool is_leader = raft_role(group->raft) == RAFT_LEADER && group->storage == STATUS_OK;
+    if (is_leader && !group->leads && !group->closed &&
+        group->applied_index >= group->lead_index) {
+        begin_leading(group);
+    }
+}
+
+void group_stop_leading(struct group *group)
+{
+    bool led = group->leads;
+    group->leads = false;
+    group_tell_role(group);
+    if (!led) {
+        return;
+    }
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        struct partition *partition = group->partitions[i];
+        producer_state_drop_proposed(partition_log_producers(partition->log), 0);
+        partition_wake(partition);
+    }
+    if (group->machine != NULL) {
+        group->machine->led(group, false);
+    }
+    group_fail_proposals(group, group->storage == STATUS_OK ? STATUS_CLOSED : group->storage);
+}
+
+void group_role_changed(struct group *group, enum raft_role role)
+{
+    if (role == RAFT_LEADER) {
+        group->lead_index = raft_last_index(group->raft);
+        group_tell_role(group); /* nobody leads yet, until all that came before is applied */
+        return;
+    }
+    group_stop_leading(group);
+    if (raft_leader(group->raft) != RAFT_NO_NODE) {
+        group_started(group);
+    }
+}

@@ -1,0 +1,90 @@
+/* What the other nodes and time bring to a shard's groups: Raft messages, lost nodes, ticks.
+ *
+ * A message for a group that is not here waits a while: the group may be about to be opened. One
+ * that breaks the rules is dropped by Raft, and said so in the log about once a second. */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "broker/group/group_journal.h"
+#include "broker/group/group_members.h"
+#include "broker/group/group_role.h"
+#include "broker/group/replicas.h"
+#include "io/clock.h"
+
+enum { INVALID_LOG_EVERY_MS = 1000 };
+
+void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
+                           const struct raft_message *message)
+{
+    struct group *group = replicas_group(replicas, group_id);
+    if (group == NULL) {
+        early_add(&replicas->early, group_id, message, clock_monotonic_ms());
+        return;
+    }
+    assert(group->raft != NULL && !group->closed);
+    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});
+}
+
+void replicas_log_invalid(struct replicas *replicas, const struct group *group,
+                          const struct raft_message *message, const char *reason)
+{
+    uint64_t now_ms = clock_monotonic_ms();
+    if (now_ms < replicas->next_invalid_log_ms) {
+        return;
+    }
+    replicas->next_invalid_log_ms = now_ms + INVALID_LOG_EVERY_MS;
+    log_warn("group", "group %" PRIu64 ": a message of kind %d from node %d in term %" PRIu64
+             " was dropped: %s", group->id, message->kind, message->from, message->term,
+             reason != NULL ? reason : "it breaks the rules");
+}
+
+void replicas_peer_lost(struct replicas *replicas, int32_t node)
+{
+    assert(node >= 0);
+    struct raft_event lost = {.kind = RAFT_EVENT_PEER_LOST, .node = node};
+    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
+        if (group_has_member(group, node)) {
+            group_step(group, &lost);
+        }
+    }
+}
+
+void replicas_each_led(struct replicas *replicas,
+                       void (*each)(void *context, uint64_t group_id, int32_t epoch),
+                       void *context)
+{
+    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
+        if (group->leads) {
+            each(context, group->id, (int32_t)raft_term(group->raft));
+        }
+    }
+}
+
+static void tick_group(struct group *group, uint64_t now_ms)
+{
+    if (group->starting && now_ms >= group->start_deadline_ms) {
+        log_warn("group", "group %" PRIu64 " has no leader yet: too few of its replicas answer",
+                 group->id);
+        group_started(group);
+    }
+    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_TICK});
+}
+
+void replicas_raft_tick(struct replicas *replicas, uint64_t now_ms)
+{
+    struct list due;
+    struct list_link *link;
+    early_tick(&replicas->early, now_ms);
+    list_init(&due);
+    while ((link = list_pop_front(&replicas->ticking)) != NULL) {
+        list_push_back(&due, link);
+    }
+    /* A tick may put its group, or another one, to rest: then it is off the list. */
+    assert(list_is_empty(&replicas->ticking));
+    while ((link = list_pop_front(&due)) != NULL) {
+        list_push_back(&replicas->ticking, link);
+        tick_group(container_of(link, struct group, ticking), now_ms);
+    }
+    shard_keep_time(replicas->shard, !list_is_empty(&replicas->ticking));
+}
