@@ -165,21 +165,23 @@ static void watch_part(struct shard *shard, struct part *base)
     part_done(shard, base);
 }
 
-static void deadline_passed(evutil_socket_t fd, short what, void *argument)
+static void give_up_waiting(struct fetch *fetch)
 {
-    (void)fd;
-    (void)what;
-    struct fetch *fetch = argument;
     fetch->timed_out = true;
     if (fetch->waiting) {
         read_round(fetch);
     }
 }
 
+static void deadline_passed(struct shard_timer *timer)
+{
+    give_up_waiting(container_of(timer, struct fetch, timer));
+}
+
 /* The client is gone. */
 static void cancelled(struct request *request)
 {
-    deadline_passed(-1, 0, request->state);
+    give_up_waiting(request->state);
 }
 
 static void add_parts(struct fetch *fetch)
@@ -234,21 +236,17 @@ static void read_done(struct request *request)
 {
     struct fetch *fetch = fetch_of(request);
     if (is_satisfied(fetch) || fetch->timed_out || request->connection->closed) {
-        if (event_initialized(&fetch->timer)) {
-            event_del(&fetch->timer);
-        }
+        shard_timer_stop(&fetch->timer);
         if (list_contains(&fetch->wake.link)) {
             list_remove(&fetch->wake.link);
         }
         fetch_answer(fetch);
         return;
     }
-    if (!event_initialized(&fetch->timer)) {
+    if (fetch->timer.run == NULL) {
         const struct fetch_request *message = request->message;
-        struct timeval wait = {.tv_sec = message->max_wait_ms / 1000,
-                               .tv_usec = message->max_wait_ms % 1000 * 1000};
-        event_assign(&fetch->timer, request->home->base, -1, 0, deadline_passed, fetch);
-        event_add(&fetch->timer, &wait);
+        fetch->timer.run = deadline_passed;
+        shard_timer_set(request->home, &fetch->timer, (uint64_t)message->max_wait_ms);
     }
     watch_round(fetch);
 }

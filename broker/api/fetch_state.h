@@ -55,7 +55,7 @@ struct fetch {
     int32_t part_count;
     struct fetch_leg *legs;              /* one for each shard */
     struct fan_out *fan;
-    struct event timer;
+    struct shard_timer timer;
     uint64_t deadline_ms;
     struct fetch_part **sent;            /* the parts behind the answer's gaps */
 };

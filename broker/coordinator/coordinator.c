@@ -276,6 +276,13 @@ void coordinator_tick(struct coordinator *coordinator, int64_t now_ms)
     }
 }
 
+void coordinator_clock_set(struct coordinator *coordinator, int64_t by_ms)
+{
+    assert(!coordinator->in_host);
+    coordinator->now_ms += by_ms;
+    coordinator_timers_move(&coordinator->timers, by_ms);
+}
+
 int64_t coordinator_next_deadline_ms(const struct coordinator *coordinator)
 {
     return coordinator_timers_next_ms(&coordinator->timers);

@@ -173,6 +173,10 @@ void coordinator_topic_deleted(struct coordinator *coordinator, struct view name
 /* Runs the timers that are due. */
 void coordinator_tick(struct coordinator *coordinator, int64_t now_ms);
 
+/* The wall clock was set by so many milliseconds, forward or back: deadlines and the machine's idea
+ * of the time move with it, so that no session ends early or late. */
+void coordinator_clock_set(struct coordinator *coordinator, int64_t by_ms);
+
 /* When the next timer is due, INT64_MAX when none runs. */
 int64_t coordinator_next_deadline_ms(const struct coordinator *coordinator);
 

@@ -110,6 +110,14 @@ int64_t coordinator_timers_next_ms(const struct coordinator_timers *timers)
     return timers->count == 0 ? INT64_MAX : timers->heap[0]->deadline_ms;
 }
 
+void coordinator_timers_move(struct coordinator_timers *timers, int64_t by_ms)
+{
+    for (size_t i = 0; i < timers->count; i++) {
+        assert(timers->heap[i]->place == i + 1);
+        timers->heap[i]->deadline_ms += by_ms;
+    }
+}
+
 void coordinator_timers_free(struct coordinator_timers *timers)
 {
     assert(timers->count == 0);

@@ -54,6 +54,9 @@ struct coordinator_timer *coordinator_timers_pop(struct coordinator_timers *time
 /* The earliest deadline, INT64_MAX when none runs. */
 int64_t coordinator_timers_next_ms(const struct coordinator_timers *timers);
 
+/* Moves all deadlines by so much; their order stays. */
+void coordinator_timers_move(struct coordinator_timers *timers, int64_t by_ms);
+
 /* Releases the heap; no timer may run. */
 void coordinator_timers_free(struct coordinator_timers *timers);
 

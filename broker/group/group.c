@@ -425,7 +425,12 @@ void group_update_topic(struct group *group, struct topic_image *topic)
         partition_log_configure(group->partitions[i]->log, &group->log_settings);
     }
     struct checkpoint none = {.group = group->id};
+    int32_t before = group->partition_count;
     open_partitions(group, &none, false);
+    bool grown = group->partition_count > before;
+    if (grown && group->machine != NULL && group->machine->grown != NULL) {
+        group->machine->grown(group);
+    }
 }
 
 void group_free(struct group *group)

@@ -48,6 +48,8 @@ struct group_machine {
     void (*applied)(struct group *group, struct partition *partition, struct view batch);
     /* This node became or ceased to be the leader; as leader, everything before is applied. */
     void (*led)(struct group *group, bool leads);
+    /* The group has got partitions that it had not. May be null. */
+    void (*grown)(struct group *group);
     /* Lets go of machine_state. */
     void (*close)(struct group *group);
 };

@@ -17,7 +17,7 @@
 #include "protocol/api_table.h"
 #include "protocol/records.h"
 
-enum { LOAD_STEP_BYTES = 256 * 1024, LONGEST_WAIT_MS = 1000 };
+enum { LOAD_STEP_BYTES = 256 * 1024, LONGEST_WAIT_MS = 1000, CLOCK_JUMP_MS = 500 };
 
 enum coordinator_state { COORDINATOR_IDLE, COORDINATOR_LOADING, COORDINATOR_READY };
 
@@ -29,13 +29,15 @@ struct offsets_partition {
     struct log_reader reader;        /* while loading */
     struct shard_task load;
     enum coordinator_state state;
+    unsigned appends;                /* that will come back */
+    bool closed;                     /* freed when the last one has */
 };
 
 /* The machine state of a group. */
 struct offsets_group {
     struct list_link link;           /* in the shard's offsets groups */
     struct shard *shard;
-    struct offsets_partition *partitions;
+    struct offsets_partition **partitions; /* as the group's, once it has led */
     int32_t count;
 };
 
@@ -70,6 +72,31 @@ int32_t offsets_partition_for(struct view group_id, int32_t partition_count)
     return (int32_t)((hash & 0x7fffffff) % (uint32_t)partition_count);
 }
 
+/* The wall clock, which records carry. When it was set, the coordinators' deadlines are set with it:
+ * what has a minute left still has a minute left. */
+static int64_t now_of(struct shard *shard)
+{
+    struct replicas *replicas = shard->replicas;
+    int64_t wall_ms = clock_wall_ms();
+    int64_t ahead_ms = wall_ms - (int64_t)clock_monotonic_ms();
+    int64_t moved_ms = ahead_ms - replicas->wall_ahead_ms;
+    if (moved_ms > -CLOCK_JUMP_MS && moved_ms < CLOCK_JUMP_MS) {
+        return wall_ms;
+    }
+    replicas->wall_ahead_ms = ahead_ms;
+    replicas->offsets_deadline_ms = INT64_MAX;
+    struct list_link *link = list_first(&replicas->offsets_groups);
+    for (; link != NULL; link = list_next(&replicas->offsets_groups, link)) {
+        struct offsets_group *state = container_of(link, struct offsets_group, link);
+        for (int32_t i = 0; i < state->count; i++) {
+            if (state->partitions[i]->state == COORDINATOR_READY) {
+                coordinator_clock_set(state->partitions[i]->coordinator, moved_ms);
+            }
+        }
+    }
+    return wall_ms;
+}
+
 /* The shard's timer goes off at the earliest deadline of all its coordinators. */
 static void watch_deadline(struct offsets_partition *owner)
 {
@@ -82,18 +109,24 @@ static void watch_deadline(struct offsets_partition *owner)
         return;
     }
     int64_t wait_ms = deadline_ms - clock_wall_ms();
-    /* A far deadline is looked at again on the way: the wall clock may jump. */
+    /* A far deadline is looked at again on the way: the wall clock may be set. */
     wait_ms = wait_ms < 0 ? 0 : wait_ms > LONGEST_WAIT_MS ? LONGEST_WAIT_MS : wait_ms;
-    struct timeval wait = {.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
     replicas->offsets_deadline_ms = deadline_ms;
-    event_add(replicas->offsets_timer, &wait);
+    shard_timer_set(owner->shard, &replicas->offsets_timer, (uint64_t)wait_ms);
+}
+
+static void release(struct offsets_partition *owner)
+{
+    if (owner->closed && owner->appends == 0) {
+        free(owner);
+    }
 }
 
 static void tell_coordinator(struct coordinator_append *append)
 {
     struct offsets_partition *owner = append->owner;
     if (owner->state == COORDINATOR_READY) {
-        int64_t now_ms = clock_wall_ms();
+        int64_t now_ms = now_of(owner->shard);
         if (append->append.error == KAFKA_NONE) {
             coordinator_committed(owner->coordinator, append->batch_id, now_ms);
         } else {
@@ -104,6 +137,9 @@ static void tell_coordinator(struct coordinator_append *append)
     }
     block_unref(append->append.payload.block);
     free(append);
+    assert(owner->appends > 0);
+    owner->appends--;
+    release(owner);
 }
 
 static void tell_later(struct shard *shard, struct mail *mail)
@@ -146,6 +182,7 @@ static void host_append(void *context, const struct coordinator_batch *batch)
     struct coordinator_append *append = memory_new_zero(1, sizeof *append);
     assert(owner->state == COORDINATOR_READY);
     append->owner = owner;
+    owner->appends++;
     append->batch_id = batch->id;
     append->append.payload = build_payload(batch);
     append->append.done = append_done;
@@ -211,7 +248,7 @@ static void loaded(struct offsets_partition *owner, enum status status)
         return;
     }
     owner->state = COORDINATOR_READY;
-    coordinator_loaded(owner->coordinator, clock_wall_ms());
+    coordinator_loaded(owner->coordinator, now_of(owner->shard));
     watch_deadline(owner);
 }
 
@@ -265,23 +302,43 @@ static void end(struct offsets_partition *owner)
     owner->state = COORDINATOR_IDLE;
 }
 
+/* Coordinators for the partitions that have none: all of them, or those that are new. */
+static void begin_all(struct group *group)
+{
+    struct offsets_group *state = group->machine_state;
+    if (state->count < group->partition_count) {
+        state->partitions = memory_resize(state->partitions, (size_t)group->partition_count,
+                                          sizeof *state->partitions);
+    }
+    while (state->count < group->partition_count) {
+        struct offsets_partition *owner = memory_new_zero(1, sizeof *owner);
+        owner->shard = group->shard;
+        owner->partition = group->partitions[state->count];
+        state->partitions[state->count++] = owner;
+    }
+    for (int32_t i = 0; i < state->count; i++) {
+        if (state->partitions[i]->state == COORDINATOR_IDLE) {
+            begin(state->partitions[i]);
+        }
+    }
+}
+
 static void group_led(struct group *group, bool leads)
 {
     struct offsets_group *state = group->machine_state;
     if (leads) {
-        free(state->partitions);
-        state->count = group->partition_count;
-        state->partitions = memory_new_zero((size_t)state->count, sizeof *state->partitions);
+        begin_all(group);
+        return;
     }
     for (int32_t i = 0; i < state->count; i++) {
-        struct offsets_partition *owner = &state->partitions[i];
-        if (leads) {
-            owner->shard = group->shard;
-            owner->partition = group->partitions[i];
-            begin(owner);
-        } else {
-            end(owner);
-        }
+        end(state->partitions[i]);
+    }
+}
+
+static void group_grown(struct group *group)
+{
+    if (group->leads) {
+        begin_all(group);
     }
 }
 
@@ -298,10 +355,11 @@ static void group_closed(struct group *group)
 {
     struct offsets_group *state = group->machine_state;
     for (int32_t i = 0; i < state->count; i++) {
-        end(&state->partitions[i]);
+        end(state->partitions[i]);
+        state->partitions[i]->closed = true;
+        release(state->partitions[i]);
     }
     list_remove(&state->link);
-    /* Appends under way point to the partitions: they were failed by the group before this. */
     free(state->partitions);
     free(state);
     group->machine_state = NULL;
@@ -310,6 +368,7 @@ static void group_closed(struct group *group)
 static const struct group_machine offsets_machine = {
     .applied = group_applied,
     .led = group_led,
+    .grown = group_grown,
     .close = group_closed,
 };
 
@@ -330,8 +389,8 @@ static struct offsets_partition *find(struct shard *shard, uint64_t group_id, in
     }
     struct offsets_group *state = group->machine_state;
     for (int32_t i = 0; i < state->count; i++) {
-        if (state->partitions[i].partition->number == partition) {
-            return &state->partitions[i];
+        if (state->partitions[i]->partition->number == partition) {
+            return state->partitions[i];
         }
     }
     return NULL;
@@ -345,6 +404,7 @@ void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partitio
     struct coordinator_context full = *context;
     full.token = call;
     full.arena = call->arena;
+    full.now_ms = now_of(shard);
     if (owner != NULL && owner->state == COORDINATOR_READY) {
         if (coordinator_next_deadline_ms(owner->coordinator) <= full.now_ms) {
             /* What is due comes before what was asked later, however late the timer is. */
@@ -369,7 +429,7 @@ static void run_due(struct shard *shard, int64_t now_ms)
     for (link = list_first(groups); link != NULL; link = list_next(groups, link)) {
         struct offsets_group *state = container_of(link, struct offsets_group, link);
         for (int32_t i = 0; i < state->count; i++) {
-            struct offsets_partition *owner = &state->partitions[i];
+            struct offsets_partition *owner = state->partitions[i];
             if (owner->state == COORDINATOR_READY &&
                 coordinator_next_deadline_ms(owner->coordinator) <= now_ms) {
                 coordinator_tick(owner->coordinator, now_ms);
@@ -379,38 +439,35 @@ static void run_due(struct shard *shard, int64_t now_ms)
     }
 }
 
-static void deadline_due(evutil_socket_t fd, short what, void *argument)
+static void deadline_due(struct shard_timer *timer)
 {
-    (void)fd;
-    (void)what;
-    struct shard *shard = argument;
+    struct shard *shard = timer->shard;
     shard->replicas->offsets_deadline_ms = INT64_MAX;
-    run_due(shard, clock_wall_ms());
+    run_due(shard, now_of(shard));
 }
 
 void offsets_groups_open(struct shard *shard)
 {
-    shard->replicas->offsets_timer = event_new(shard->base, -1, 0, deadline_due, shard);
+    shard->replicas->offsets_timer.run = deadline_due;
     shard->replicas->offsets_deadline_ms = INT64_MAX;
-    assert(shard->replicas->offsets_timer != NULL);
+    shard->replicas->wall_ahead_ms = clock_wall_ms() - (int64_t)clock_monotonic_ms();
 }
 
 void offsets_groups_close(struct shard *shard)
 {
-    event_free(shard->replicas->offsets_timer);
-    shard->replicas->offsets_timer = NULL;
+    shard_timer_stop(&shard->replicas->offsets_timer);
 }
 
 void offsets_groups_topic_deleted(struct shard *shard, const struct topic_image *topic)
 {
-    int64_t now_ms = clock_wall_ms();
+    int64_t now_ms = now_of(shard);
     struct list *groups = &shard->replicas->offsets_groups;
     struct list_link *link;
     for (link = list_first(groups); link != NULL; link = list_next(groups, link)) {
         struct offsets_group *state = container_of(link, struct offsets_group, link);
         for (int32_t i = 0; i < state->count; i++) {
-            if (state->partitions[i].state == COORDINATOR_READY) {
-                coordinator_topic_deleted(state->partitions[i].coordinator, topic->name, topic->id,
+            if (state->partitions[i]->state == COORDINATOR_READY) {
+                coordinator_topic_deleted(state->partitions[i]->coordinator, topic->name, topic->id,
                                           now_ms);
             }
         }

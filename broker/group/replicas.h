@@ -37,8 +37,9 @@ struct replicas {
     struct log_writer *writer;        /* the process's; not owned */
     struct journal *journal;          /* the process's; not owned; null when it is closed */
     struct list offsets_groups;       /* broker/group/offsets_group.h */
-    struct event *offsets_timer;      /* the earliest deadline of a coordinator */
+    struct shard_timer offsets_timer; /* the earliest deadline of a coordinator */
     int64_t offsets_deadline_ms;      /* wall clock; INT64_MAX: none */
+    int64_t wall_ahead_ms;            /* of the monotonic clock, as the coordinators know it */
     struct list writes;               /* of this turn, on their way to the journal */
     struct shard_task submit;         /* hands them over (group_journal.h) */
     struct list dirty;                /* groups with something to checkpoint, oldest first */

@@ -179,6 +179,36 @@ void shard_keep_time(struct shard *shard, bool on)
     }
 }
 
+static void timer_due(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd;
+    (void)what;
+    struct shard_timer *timer = argument;
+    assert(timer->set);
+    timer->set = false;
+    timer->run(timer);
+}
+
+void shard_timer_set(struct shard *shard, struct shard_timer *timer, uint64_t wait_ms)
+{
+    assert(timer->run != NULL);
+    shard_timer_stop(timer);
+    timer->shard = shard;
+    timer->set = true;
+    struct timeval wait = {.tv_sec = (time_t)(wait_ms / 1000),
+                           .tv_usec = (suseconds_t)(wait_ms % 1000 * 1000)};
+    event_assign(&timer->event, shard->base, -1, 0, timer_due, timer);
+    event_add(&timer->event, &wait);
+}
+
+void shard_timer_stop(struct shard_timer *timer)
+{
+    if (timer->set) {
+        timer->set = false;
+        event_del(&timer->event);
+    }
+}
+
 void shard_stop(struct shard *shard)
 {
     shard->stopping = true;

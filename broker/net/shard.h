@@ -7,6 +7,7 @@
 #define OTTLA_BROKER_NET_SHARD_H
 
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -51,6 +52,14 @@ struct shard_task {
     void (*run)(struct shard_task *task);
 };
 
+/* Something to be done once after a while. Lives in its owner; zeroed: not set. */
+struct shard_timer {
+    struct shard *shard;
+    void (*run)(struct shard_timer *timer);
+    struct event event;
+    bool set;
+};
+
 /* Makes the loop, without a thread yet. `tick` runs every SHARD_TICK_MS, and every SHARD_IDLE_MS
  * while there is nothing to do. STATUS_IO when the
  * system has no descriptors left. */
@@ -73,6 +82,13 @@ void shard_background(struct shard *shard, struct shard_task *task);
 /* From now on somebody needs every tick at its time, or nobody does. Only from the shard's own
  * thread. */
 void shard_keep_time(struct shard *shard, bool on);
+
+/* Runs `run` on the shard after `wait_ms`; a timer that is set is set anew. Only from the shard's own
+ * thread, or before it runs. */
+void shard_timer_set(struct shard *shard, struct shard_timer *timer, uint64_t wait_ms);
+
+/* The timer will not run; nothing when it is not set. */
+void shard_timer_stop(struct shard_timer *timer);
 
 /* Ends the loop after the present turn; only from the shard's own thread. */
 void shard_stop(struct shard *shard);

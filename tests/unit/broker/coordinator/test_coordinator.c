@@ -327,6 +327,25 @@ START_TEST(time_does_not_run_backwards)
 }
 END_TEST
 
+/* Forward: what is due in four seconds is not due at once; back: it does not wait for an hour. */
+START_TEST(a_clock_that_is_set_moves_the_deadlines)
+{
+    static const int64_t by_ms[] = {3600000, -3600000};
+    struct harness harness;
+    start_with_records(&harness);
+    int64_t due_ms = harness.now_ms + 5000;
+    coordinator_tick(harness.machine, harness.now_ms + 1000);
+    coordinator_clock_set(harness.machine, by_ms[_i]);
+    due_ms += by_ms[_i];
+    ck_assert_int_eq(coordinator_next_deadline_ms(harness.machine), due_ms);
+    coordinator_tick(harness.machine, due_ms - 1);
+    ck_assert_int_eq(coordinator_next_deadline_ms(harness.machine), due_ms);
+    coordinator_tick(harness.machine, due_ms);
+    ck_assert_int_eq(coordinator_next_deadline_ms(harness.machine), due_ms + 5000);
+    harness_stop(&harness);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("coordinator");
@@ -341,6 +360,7 @@ int main(void)
     tcase_add_test(all, an_old_fetch_is_refused_in_each_partition);
     tcase_add_test(all, only_the_group_apis_are_served);
     tcase_add_test(all, time_does_not_run_backwards);
+    tcase_add_loop_test(all, a_clock_that_is_set_moves_the_deadlines, 0, 2);
     suite_add_tcase(suite, all);
     return run_suite(suite);
 }

@@ -57,6 +57,23 @@ START_TEST(a_timer_started_while_firing_waits_for_the_next_tick)
 }
 END_TEST
 
+START_TEST(moved_timers_fire_as_much_later_in_the_same_order)
+{
+    struct coordinator_timers timers = {0};
+    struct coordinator_timer a = {0};
+    struct coordinator_timer b = {0};
+    coordinator_timer_start(&timers, &a, TIMER_SYNC, 20);
+    coordinator_timer_start(&timers, &b, TIMER_SYNC, 10);
+    coordinator_timers_move(&timers, 1000);
+    ck_assert_int_eq(coordinator_timers_next_ms(&timers), 1010);
+    ck_assert_ptr_null(coordinator_timers_pop(&timers, 1009, timers.sequence));
+    ck_assert_ptr_eq(coordinator_timers_pop(&timers, 1020, timers.sequence), &b);
+    ck_assert_ptr_eq(coordinator_timers_pop(&timers, 1020, timers.sequence), &a);
+    coordinator_timers_move(&timers, -5);
+    coordinator_timers_free(&timers);
+}
+END_TEST
+
 START_TEST(many_random_timers_stay_ordered)
 {
     struct coordinator_timers timers = {0};
@@ -91,6 +108,7 @@ int main(void)
     tcase_add_test(all, timers_fire_by_deadline_then_by_start);
     tcase_add_test(all, a_timer_started_again_moves);
     tcase_add_test(all, a_timer_started_while_firing_waits_for_the_next_tick);
+    tcase_add_test(all, moved_timers_fire_as_much_later_in_the_same_order);
     tcase_add_loop_test(all, many_random_timers_stay_ordered, 0, 20);
     suite_add_tcase(suite, all);
     return run_suite(suite);
