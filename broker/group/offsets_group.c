@@ -72,8 +72,8 @@ int32_t offsets_partition_for(struct view group_id, int32_t partition_count)
     return (int32_t)((hash & 0x7fffffff) % (uint32_t)partition_count);
 }
 
-/* The wall clock, which records carry. When it was set, the coordinators' deadlines are set with it:
- * what has a minute left still has a minute left. */
+/* The wall clock, as records carry it. When it was set, the deadlines of all coordinators move with
+ * it: what has a minute left still has a minute left. */
 static int64_t now_of(struct shard *shard)
 {
     struct replicas *replicas = shard->replicas;

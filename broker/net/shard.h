@@ -83,8 +83,8 @@ void shard_background(struct shard *shard, struct shard_task *task);
  * thread. */
 void shard_keep_time(struct shard *shard, bool on);
 
-/* Runs `run` on the shard after `wait_ms`; a timer that is set is set anew. Only from the shard's own
- * thread, or before it runs. */
+/* Runs `run` on the shard after `wait_ms`; a timer that is set is set anew. Only from the shard's
+ * own thread, or before it runs. */
 void shard_timer_set(struct shard *shard, struct shard_timer *timer, uint64_t wait_ms);
 
 /* The timer will not run; nothing when it is not set. */
