@@ -7,6 +7,7 @@
 #include "broker/controller/topic_image.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
+#include "io/clock.h"
 #include "messages/delete_records.h"
 #include "messages/errors.h"
 
@@ -30,8 +31,9 @@ static void proposal_done(struct proposal *proposal, enum status status)
     struct partition *partition = replicas_partition(part->shard->replicas, part->part.group_id,
                                                      part->part.partition);
     if (status != STATUS_OK || partition == NULL || partition->log == NULL) {
-        part->part.error = status == STATUS_CLOSED ? KAFKA_NOT_LEADER_OR_FOLLOWER
-                                                   : KAFKA_KAFKA_STORAGE_ERROR;
+        part->part.error = status == STATUS_CLOSED    ? KAFKA_NOT_LEADER_OR_FOLLOWER
+                           : status == STATUS_TIMEOUT ? KAFKA_REQUEST_TIMED_OUT
+                                                      : KAFKA_KAFKA_STORAGE_ERROR;
     } else {
         part->out->low_watermark = partition_log_start(partition->log);
     }
@@ -81,6 +83,8 @@ void delete_records_handle(struct request *request)
 {
     const struct delete_records_request *message = request->message;
     struct delete_state *state = request_take(request, 1, sizeof *state);
+    uint64_t wait_ms = message->timeout_ms > 0 ? (uint64_t)message->timeout_ms : 0;
+    uint64_t deadline_ms = clock_monotonic_ms() + wait_ms;
     size_t topic_count = message->topics_count > 0 ? (size_t)message->topics_count : 0;
     assert(request->message != NULL);
     for (size_t t = 0; t < topic_count; t++) {
@@ -106,6 +110,7 @@ void delete_records_handle(struct request *request)
             int32_t partition = asked->partitions[p].partition_index;
             part->out = &out->partitions[p];
             part->out->partition_index = partition;
+            part->proposal.deadline_ms = deadline_ms;
             part->offset = asked->partitions[p].offset;
             part->part.error = check_topic(topic, partition);
             if (part->part.error == KAFKA_NONE) {

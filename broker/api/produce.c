@@ -1,5 +1,6 @@
 /* Produce: batches come in, are checked at the connection, get offsets at their group, and are
- * answered when they are durable (acks 1 and all) or not at all (acks 0).
+ * answered when they are committed (acks=all), durable on the leader (acks=1) or not at all
+ * (acks=0). A group that cannot commit in time is answered with REQUEST_TIMED_OUT.
  *
  * The batch stays where the socket put it: the four bytes before it in the frame, its length field,
  * are read by then and become the payload's prefix, so nothing is copied on the way to the journal.
@@ -38,6 +39,7 @@ struct produce_state {
     struct fan_out *fan;
     struct produce_part *parts; /* in the order of the request */
     int32_t part_count;
+    int32_t timeout_ms;
 };
 
 static int16_t check_time(struct produce_part *part)
@@ -250,6 +252,10 @@ static void begin_part(struct request *request, struct produce_part *part,
     }
     set_payload(request, part, batch);
     part->append.is_client = true;
+    part->append.least_in_sync =
+        message->acks == ACKS_ALL ? topic_image_settings(part->topic)->min_insync_replicas : 0;
+    part->append.proposal.when_durable = message->acks != ACKS_ALL;
+    part->append.proposal.deadline_ms = clock_monotonic_ms() + (uint64_t)state->timeout_ms;
     part->append.done = append_done;
     fan_out_add(state->fan, &part->part, part->topic, data->index);
 }
@@ -270,6 +276,7 @@ void produce_handle(struct request *request)
     assert(request->message != NULL);
     request->state = state;
     request->release = produce_release;
+    state->timeout_ms = message->timeout_ms < 0 ? 0 : message->timeout_ms;
     for (int32_t t = 0; t < message->topic_data_count; t++) {
         state->part_count += message->topic_data[t].partition_data_count;
     }

@@ -21,6 +21,7 @@
 #include "broker/group/group_role.h"
 #include "broker/group/group_window.h"
 #include "broker/group/partition.h"
+#include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
 #include "broker/group/topic_logs.h"
 #include "broker/peer/peers.h"
@@ -55,19 +56,6 @@ int16_t group_error(const struct group *group)
         return KAFKA_KAFKA_STORAGE_ERROR;
     }
     return group->leads && !group->closed ? KAFKA_NONE : KAFKA_NOT_LEADER_OR_FOLLOWER;
-}
-
-static void complete_proposals(struct group *group)
-{
-    struct list_link *link;
-    while ((link = list_first(&group->proposals)) != NULL) {
-        struct proposal *proposal = container_of(link, struct proposal, link);
-        if (proposal->index > group->applied_index) {
-            break;
-        }
-        list_remove(link);
-        proposal->done(proposal, STATUS_OK);
-    }
 }
 
 static void mark_dirty(struct group *group)
@@ -114,7 +102,7 @@ static void apply_up_to(struct group *group, uint64_t last)
         group->applied_term = entry.term;
     }
     mark_dirty(group);
-    complete_proposals(group);
+    proposals_complete(group);
 }
 
 /* Time is wanted, or not any more. */
@@ -197,6 +185,9 @@ static enum raft_result step(struct group *group, const struct raft_event *event
     if (result == RAFT_INVALID && event->kind == RAFT_EVENT_MESSAGE) {
         replicas_log_invalid(replicas, group, event->message, actions->reason);
     }
+    if (event->kind == RAFT_EVENT_PERSISTED) {
+        proposals_complete(group);
+    }
     replicas->depth--;
     if (--group->steps == 0) {
         group_window_release(group);
@@ -221,9 +212,7 @@ enum raft_result group_propose(struct group *group, struct slice payload,
         return result;
     }
     assert(index > group->applied_index);
-    proposal->index = index;
-    proposal->term = raft_term(group->raft);
-    list_push_back(&group->proposals, &proposal->link);
+    proposals_add(group, proposal, index);
     return RAFT_OK;
 }
 
@@ -397,7 +386,8 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     group->machine = start->machine;
     group->machine_state = start->machine_state;
     group->start_deadline_ms = clock_monotonic_ms() + GROUP_START_MS;
-    list_init(&group->proposals);
+    proposals_init(group);
+    list_init(&group->writes);
     topic_log_adopt(group, start->topic);
     directory_add(&shard->broker->directory, group->id);
     struct checkpoint checkpoint;
@@ -458,7 +448,7 @@ void group_close(struct group *group, bool deleted)
     }
     group->closed = true;
     group->io_pending++; /* held: what ends with the logs must not free the group under our hands */
-    group_fail_proposals(group, STATUS_CLOSED);
+    proposals_fail(group, STATUS_CLOSED);
     group_window_end(group);
     replicas_drop_group(replicas_of(group), group);
     for (int32_t i = 0; i < group->partition_count; i++) {

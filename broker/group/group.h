@@ -32,13 +32,16 @@ struct topic_image;
 /* A payload is four bytes of partition number, big endian, and then one record batch. */
 enum { GROUP_PAYLOAD_PREFIX = 4 };
 
-/* Somebody who waits for a proposed entry. */
+/* Somebody who waits for a proposed entry. `done` and what follows it are set by who proposes. */
 struct proposal {
     struct list_link link;
     uint64_t index;
     uint64_t term;
-    /* STATUS_OK: committed and applied. STATUS_CLOSED: leadership was lost first; the entry may or
-     * may not survive. Other: the storage failed. Called once, on the group's shard. */
+    uint64_t deadline_ms;    /* monotonic; 0: none. Of groups with peers only */
+    bool when_durable;       /* done when it is durable here, committed or not (acks=1) */
+    /* STATUS_OK: committed and applied, or durable. STATUS_CLOSED: leadership was lost first;
+     * STATUS_TIMEOUT: the deadline passed. In both cases the entry may or may not survive. Other:
+     * the storage failed. Called once, on the group's shard. */
     void (*done)(struct proposal *proposal, enum status status);
 };
 
@@ -67,6 +70,8 @@ struct group {
     const struct group_machine *machine; /* may be null */
     void *machine_state;
     struct list proposals;            /* struct proposal, in order of index */
+    struct list durable_waits;        /* those that wait for durability alone, likewise */
+    uint64_t deadline_ms;             /* no proposal's is before; UINT64_MAX: there is none */
     struct list_link dirty;           /* in the shard's groups with something to checkpoint */
     struct list_link ticking;         /* in the shard's groups that need ticks */
     struct raft_member *members;      /* as of applied_index (group_members.h); null: this node */
@@ -81,6 +86,7 @@ struct group {
     uint64_t lead_index;              /* leader: applied up to here means that all is there */
     uint64_t dirty_since_ms;
     enum status storage;              /* STATUS_OK, or why the group is offline */
+    struct list writes;               /* under way to the journal, of a group with peers */
     unsigned io_pending;              /* journal and writer operations under way */
     bool leads;                       /* leader, and all that came before is applied */
     bool checkpointing;

@@ -6,12 +6,16 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "broker/group/group_members.h"
 #include "broker/group/replicas.h"
+#include "io/clock.h"
 #include "storage/journal.h"
 
 struct group_write {
     struct journal_op op;
     struct list_link link;   /* in the shard's writes of this turn */
+    struct list_link under_way; /* in the group's, oldest first; groups with peers only */
+    uint64_t begun_ms;
     struct mail mail;
     struct group *group;
     enum status status;
@@ -35,6 +39,9 @@ static void write_ended(struct shard *shard, struct mail *mail)
     (void)shard;
     struct group_write *write = container_of(mail, struct group_write, mail);
     struct group *group = write->group;
+    if (list_contains(&write->under_way)) {
+        list_remove(&write->under_way);
+    }
     if (write->status != STATUS_OK) {
         group_fail(group, write->status);
     } else if (write->after.kind != 0 && !group->closed) {
@@ -73,8 +80,18 @@ static void submit(struct group_write *write)
 {
     struct replicas *replicas = write->group->shard->replicas;
     write->op.done = journal_done;
+    if (group_is_replicated(write->group)) {
+        write->begun_ms = clock_monotonic_ms();
+        list_push_back(&write->group->writes, &write->under_way);
+    }
     list_push_back(&replicas->writes, &write->link);
     shard_defer(write->group->shard, &replicas->submit);
+}
+
+uint64_t group_journal_oldest_ms(const struct group *group)
+{
+    struct list_link *link = list_first(&group->writes);
+    return link == NULL ? UINT64_MAX : container_of(link, struct group_write, under_way)->begun_ms;
 }
 
 void group_journal_append(struct group *group, uint64_t first, uint64_t last, uint64_t term)

@@ -15,6 +15,10 @@ void group_journal_save(struct group *group, uint64_t term, int32_t voted_for);
 /* Submits a truncation; nothing follows. */
 void group_journal_truncate(struct group *group, uint64_t index);
 
+/* When the oldest write was submitted that is still under way; UINT64_MAX: there is none. Kept for
+ * groups with peers only. */
+uint64_t group_journal_oldest_ms(const struct group *group);
+
 /* The task of a shard's replicas that hands the turn's writes to the journal. */
 void group_journal_submit(struct shard_task *task);
 

@@ -7,24 +7,10 @@
 
 #include "broker/group/directory.h"
 #include "broker/group/partition.h"
+#include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
-
-static void fail_all(struct list *proposals, enum status status)
-{
-    struct list_link *link;
-    while ((link = list_pop_front(proposals)) != NULL) {
-        struct proposal *proposal = container_of(link, struct proposal, link);
-        proposal->done(proposal, status);
-    }
-}
-
-void group_fail_proposals(struct group *group, enum status status)
-{
-    assert(status != STATUS_OK);
-    fail_all(&group->proposals, status);
-}
 
 void group_tell_role(struct group *group)
 {
@@ -87,7 +73,7 @@ void group_stop_leading(struct group *group)
     if (group->machine != NULL) {
         group->machine->led(group, false);
     }
-    group_fail_proposals(group, group->storage == STATUS_OK ? STATUS_CLOSED : group->storage);
+    proposals_fail(group, group->storage == STATUS_OK ? STATUS_CLOSED : group->storage);
 }
 
 void group_role_changed(struct group *group, enum raft_role role)

@@ -20,7 +20,4 @@ void group_tell_role(struct group *group);
 /* The group is counted as starting no more: it leads, follows somebody, failed or waited enough. */
 void group_started(struct group *group);
 
-/* Tells all who wait that it ends in this way. */
-void group_fail_proposals(struct group *group, enum status status);
-
 #endif

@@ -8,6 +8,8 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "broker/group/group_members.h"
+#include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
 #include "messages/errors.h"
 #include "protocol/records.h"
@@ -113,6 +115,8 @@ static int16_t error_of_status(enum status status)
         return KAFKA_NONE;
     case STATUS_CLOSED:
         return KAFKA_NOT_LEADER_OR_FOLLOWER;
+    case STATUS_TIMEOUT:
+        return KAFKA_REQUEST_TIMED_OUT;
     default:
         return KAFKA_KAFKA_STORAGE_ERROR;
     }
@@ -140,16 +144,15 @@ static void answer_duplicate(struct append *append, const struct producer_answer
     assert(answer->base_offset >= 0);
     append->base_offset = answer->base_offset;
     append->append_time_ms = answer->timestamp_ms;
-    if (answer->verdict == PRODUCER_DUPLICATE || list_is_empty(&group->proposals)) {
+    uint64_t last = raft_last_index(group->raft);
+    if (answer->verdict == PRODUCER_DUPLICATE || last <= group->applied_index) {
         append->error = KAFKA_NONE;
         append->done(append);
         return;
     }
     /* Its first copy is among those under way: wait for the last of them. */
     append->proposal.done = append_ended;
-    append->proposal.index = raft_last_index(group->raft);
-    append->proposal.term = raft_term(group->raft);
-    list_push_back(&group->proposals, &append->proposal.link);
+    proposals_add(group, &append->proposal, last);
 }
 
 static bool check_producer(struct append *append, const struct producer_batch *batch)
@@ -188,11 +191,21 @@ static struct producer_batch producer_batch_of(const struct batch_header *header
     };
 }
 
+static int16_t append_error(const struct partition *partition, const struct append *append)
+{
+    int16_t error = partition_error(partition);
+    if (error == KAFKA_NONE && append->least_in_sync > 1 &&
+        !group_has_in_sync(partition->group, append->least_in_sync)) {
+        error = KAFKA_NOT_ENOUGH_REPLICAS;
+    }
+    return error;
+}
+
 void partition_append(struct partition *partition, struct append *append)
 {
     assert(append->done != NULL);
     assert(append->payload.length > GROUP_PAYLOAD_PREFIX);
-    int16_t error = partition_error(partition);
+    int16_t error = append_error(partition, append);
     append->partition = partition;
     append->append_time_ms = -1;
     if (error != KAFKA_NONE) {

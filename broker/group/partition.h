@@ -30,12 +30,14 @@ struct partition {
     bool damaged;
 };
 
-/* One batch to be appended. The caller fills the upper part; the lower part is valid in `done`. */
+/* One batch to be appended. The caller fills the upper part, and may give the proposal a deadline
+ * and say that durable is enough; the lower part is valid in `done`. */
 struct append {
     struct proposal proposal;
     struct partition *partition;
     struct slice payload;     /* GROUP_PAYLOAD_PREFIX bytes of room, then the batch */
     bool is_client;           /* producer rules apply; false for the broker's own records */
+    int32_t least_in_sync;    /* refused when fewer replicas keep up (min.insync.replicas) */
     void (*done)(struct append *append);
 
     int16_t error;            /* Kafka error code */

@@ -9,10 +9,11 @@
 #include "broker/group/group_journal.h"
 #include "broker/group/group_members.h"
 #include "broker/group/group_role.h"
+#include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
 #include "io/clock.h"
 
-enum { INVALID_LOG_EVERY_MS = 1000 };
+enum { LOG_EVERY_MS = 1000, STALLED_MS = 1500 };
 
 void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
                            const struct raft_message *message)
@@ -33,7 +34,7 @@ void replicas_log_invalid(struct replicas *replicas, const struct group *group,
     if (now_ms < replicas->next_invalid_log_ms) {
         return;
     }
-    replicas->next_invalid_log_ms = now_ms + INVALID_LOG_EVERY_MS;
+    replicas->next_invalid_log_ms = now_ms + LOG_EVERY_MS;
     log_warn("group", "group %" PRIu64 ": a message of kind %d from node %d in term %" PRIu64
              " was dropped: %s", group->id, message->kind, message->from, message->term,
              reason != NULL ? reason : "it breaks the rules");
@@ -61,6 +62,33 @@ void replicas_each_led(struct replicas *replicas,
     }
 }
 
+/* A leader whose disk stands still holds up everybody although the others could go on. */
+static void check_disk(struct group *group, uint64_t now_ms)
+{
+    uint64_t oldest_ms = group_journal_oldest_ms(group);
+    if (!group->leads || oldest_ms >= now_ms || now_ms - oldest_ms < STALLED_MS) {
+        return;
+    }
+    struct replicas *replicas = group->shard->replicas;
+    struct raft_event transfer = {.kind = RAFT_EVENT_TRANSFER, .node = RAFT_NO_NODE};
+    if (now_ms >= replicas->next_stall_log_ms) {
+        replicas->next_stall_log_ms = now_ms + LOG_EVERY_MS;
+        log_warn("group", "a write takes longer than %d ms; other replicas shall lead group %"
+                 PRIu64 " and whatever else waits", STALLED_MS, group->id);
+    }
+    group_step(group, &transfer);
+}
+
+void replicas_hand_over(struct replicas *replicas)
+{
+    struct raft_event transfer = {.kind = RAFT_EVENT_TRANSFER, .node = RAFT_NO_NODE};
+    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
+        if (raft_role(group->raft) == RAFT_LEADER && group_is_replicated(group)) {
+            group_step(group, &transfer);
+        }
+    }
+}
+
 static void tick_group(struct group *group, uint64_t now_ms)
 {
     if (group->starting && now_ms >= group->start_deadline_ms) {
@@ -68,6 +96,8 @@ static void tick_group(struct group *group, uint64_t now_ms)
                  group->id);
         group_started(group);
     }
+    proposals_expire(group, now_ms);
+    check_disk(group, now_ms);
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_TICK});
 }
 

@@ -47,6 +47,7 @@ struct replicas {
     struct early early;               /* messages for groups that are not here yet */
     uint64_t window_bytes;            /* of entries that all groups keep for peers */
     uint64_t next_invalid_log_ms;     /* broken messages are logged once in a while */
+    uint64_t next_stall_log_ms;       /* and so is a disk that stands still */
     struct raft_limits raft_limits;   /* of the topics' groups */
     struct raft_limits metadata_limits;
     struct raft_actions actions[REPLICAS_STEP_DEPTH];
@@ -114,6 +115,10 @@ void replicas_each_led(struct replicas *replicas,
 
 /* A tick of Raft's time (SHARD_TICK_MS) for every group that needs it. */
 void replicas_raft_tick(struct replicas *replicas, uint64_t now_ms);
+
+/* The node is about to stop: whoever is nearest shall lead the groups that this node leads. It
+ * takes some messages until they do. */
+void replicas_hand_over(struct replicas *replicas);
 
 /* A message broke Raft's rules and was dropped: logs it, but not every one. */
 void replicas_log_invalid(struct replicas *replicas, const struct group *group,

@@ -17,3 +17,9 @@ __attribute__((weak)) void peers_tell_leader(struct shard *shard, uint64_t group
     (void)group;
     (void)epoch;
 }
+
+__attribute__((weak)) bool peers_is_alive(const struct broker *broker, int32_t node)
+{
+    (void)broker;
+    return node >= 0;
+}
