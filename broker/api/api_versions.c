@@ -41,10 +41,9 @@ static void list_services(struct request *request, struct api_versions_response 
     size_t count;
     const struct service *services = service_table(&count);
     response->api_keys = request_take(request, count, sizeof *response->api_keys);
-    for (size_t i = 0; i < count; i++) {
-        fill_range(&response->api_keys[i], api_find(services[i].key));
+    for (size_t i = 0; i < count && !api_is_private(services[i].key); i++) {
+        fill_range(&response->api_keys[response->api_keys_count++], api_find(services[i].key));
     }
-    response->api_keys_count = (int32_t)count;
 }
 
 static void answer_future_version(struct request *request)

@@ -30,5 +30,8 @@ void create_partitions_handle(struct request *request);
 void delete_groups_handle(struct request *request);
 void offset_delete_handle(struct request *request);
 void describe_cluster_handle(struct request *request);
+void peer_hello_handle(struct request *request);
+void peer_raft_handle(struct request *request);
+void peer_leaders_handle(struct request *request);
 
 #endif

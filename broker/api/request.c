@@ -120,8 +120,13 @@ void request_start(struct request *request)
         return;
     }
     const struct api *api = request->api;
+    bool is_private = api_is_private(api->key);
+    if (is_private && api->key != API_PEER_HELLO && request->connection->peer == NULL) {
+        refuse(request, "this api key is for nodes of the cluster, which say hello first");
+        return;
+    }
     if (request->api_version < api->first_version ||
-        request->api_version > api->last_advertised_version) {
+        request->api_version > (is_private ? api->last_version : api->last_advertised_version)) {
         refuse(request, "this version is not served");
         return;
     }

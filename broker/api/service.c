@@ -31,6 +31,9 @@ static const struct service services[] = {
     {API_DELETE_GROUPS, delete_groups_handle},
     {API_OFFSET_DELETE, offset_delete_handle},
     {API_DESCRIBE_CLUSTER, describe_cluster_handle},
+    {API_PEER_HELLO, peer_hello_handle},
+    {API_PEER_RAFT, peer_raft_handle},
+    {API_PEER_LEADERS, peer_leaders_handle},
 };
 
 enum { SERVICE_COUNT = sizeof services / sizeof services[0] };

@@ -1,6 +1,7 @@
 /* The one table of what the broker serves: API key and handler. The versions are those of
  * protocol/api_table.h: what a stock Kafka 4.4 broker offers for that key. Dispatch and ApiVersions
- * come from here; a key is listed only when it is served right.
+ * come from here; a key is listed only when it is served right. Private keys, of requests between
+ * nodes, are served to connections that said hello, and never listed.
  */
 #ifndef OTTLA_BROKER_API_SERVICE_H
 #define OTTLA_BROKER_API_SERVICE_H

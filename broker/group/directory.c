@@ -42,6 +42,16 @@ void directory_set(struct directory *directory, uint64_t group_id, int32_t leade
     atomic_store_explicit(&entry->leader, leader, memory_order_release);
 }
 
+void directory_set_told(struct directory *directory, uint64_t group_id, int32_t leader,
+                        int32_t epoch)
+{
+    assert(leader >= 0 && epoch >= 0);
+    directory_add(directory, group_id);
+    if (epoch >= directory_get(directory, group_id).epoch) {
+        directory_set(directory, group_id, leader, epoch);
+    }
+}
+
 struct group_leader directory_get(const struct directory *directory, uint64_t group_id)
 {
     struct directory_page *page = page_of(directory, group_id);

@@ -36,6 +36,11 @@ void directory_add(struct directory *directory, uint64_t group_id);
 /* Tells who leads. Only the group's own shard. */
 void directory_set(struct directory *directory, uint64_t group_id, int32_t leader, int32_t epoch);
 
+/* Another node says that it leads: taken unless a later epoch is known. Only the group's own
+ * shard. */
+void directory_set_told(struct directory *directory, uint64_t group_id, int32_t leader,
+                        int32_t epoch);
+
 /* Who leads, as last told; {-1, -1} for a group that is not known. */
 struct group_leader directory_get(const struct directory *directory, uint64_t group_id);
 

@@ -79,17 +79,17 @@ static struct address_count *find_address(struct connection_register *reg, const
     return entry;
 }
 
-/* Null when it may come in, else which bound it would pass. */
-static const char *admit(struct connection_register *reg, const char *address)
+/* Null when it may come in, else which bound it would pass; none holds where only nodes come in. */
+static const char *admit(struct connection_register *reg, const char *address, bool bounded)
 {
     char host[CONNECTION_ADDRESS_BYTES];
     host_of(address, host);
     pthread_mutex_lock(&reg->lock);
     const char *refused = NULL;
     struct address_count *entry = find_address(reg, host);
-    if (reg->count >= reg->limit) {
+    if (bounded && reg->count >= reg->limit) {
         refused = "max.connections";
-    } else if (entry != NULL && entry->count >= reg->limit_per_address) {
+    } else if (bounded && entry != NULL && entry->count >= reg->limit_per_address) {
         refused = "max.connections.per.ip";
     } else {
         if (entry == NULL) {
@@ -162,7 +162,8 @@ static void hand_over(struct acceptor *acceptor, int fd, const struct sockaddr_s
     struct broker *broker = acceptor->broker;
     struct arrival *arrival = memory_new_zero(1, sizeof *arrival);
     print_address(peer, arrival->address);
-    if (admit(&broker->connection_register, arrival->address) != NULL) {
+    bool bounded = !acceptor->listener->is_controller;
+    if (admit(&broker->connection_register, arrival->address, bounded) != NULL) {
         close(fd);
         free(arrival);
         return;

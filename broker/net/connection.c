@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "broker/api/request.h"
 #include "broker/net/acceptor.h"
+#include "broker/peer/liveness.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
 
@@ -27,6 +28,9 @@ enum {
     SCRATCH_BEHIND_BYTES = 4 * 1024,     /* behind a large frame: the next has its own turn */
     FIRST_BLOCK_BYTES = 64 * 1024,       /* a frame's first allocation, then doubled */
     MAX_UNSENT_BYTES = 8 * 1024 * 1024,  /* answers waiting before reading stops */
+    PEER_UNSENT_BYTES = 64 * 1024 * 1024,
+    PEER_FRAME_BYTES = 8 * 1024 * 1024,  /* a frame of entries around the largest request */
+    PEER_SILENT_MS = 10000,              /* a node that is silent for so long has gone */
     STALLED_FRAME_MS = 30000,            /* no byte of a frame under way for so long */
     READS_PER_TURN = 8,                  /* then others have their turn */
 };
@@ -54,6 +58,9 @@ static void touch(struct connection *connection)
  * connections, must not keep everybody else from being read. */
 static bool out_of_memory_budget(struct connection *connection)
 {
+    if (connection->peer != NULL) {
+        return false; /* what waits for memory may wait for what the node sends */
+    }
     struct connection_limits *limits = limits_of(connection);
     size_t queued_bytes = atomic_load_explicit(&limits->queued_bytes, memory_order_relaxed);
     bool is_large = connection->frame.block != NULL && connection->frame.length > FIRST_BLOCK_BYTES;
@@ -63,9 +70,12 @@ static bool out_of_memory_budget(struct connection *connection)
 /* Whether another request may be begun. */
 static bool may_take(struct connection *connection)
 {
+    bool is_peer = connection->peer != NULL;
+    unsigned pipelined = is_peer ? CONNECTION_PEER_PIPELINED : CONNECTION_MAX_PIPELINED;
+    size_t unsent_bytes = is_peer ? PEER_UNSENT_BYTES : MAX_UNSENT_BYTES;
     return !connection->closed && !connection->closing_after_answers &&
-           connection->request_count < CONNECTION_MAX_PIPELINED &&
-           evbuffer_get_length(connection->out) < MAX_UNSENT_BYTES;
+           connection->request_count < pipelined &&
+           evbuffer_get_length(connection->out) < unsent_bytes;
 }
 
 static bool may_read(struct connection *connection)
@@ -138,6 +148,23 @@ static void cancel_requests(struct connection *connection)
     }
 }
 
+static void uncount(struct connection *connection)
+{
+    if (connection->counted) {
+        connection->counted = false;
+        acceptor_connection_gone(connection->shard->broker, connection->address);
+    }
+}
+
+void connection_becomes_peer(struct connection *connection, struct liveness_node *node)
+{
+    assert(!connection->closed && node != NULL);
+    assert(connection->peer == NULL);
+    uncount(connection);
+    connection->peer = node;
+    liveness_joined(node, clock_monotonic_ms());
+}
+
 void connection_close(struct connection *connection, const char *reason)
 {
     if (connection->closed) {
@@ -153,13 +180,16 @@ void connection_close(struct connection *connection, const char *reason)
     buffer_free(&connection->rest);
     drop_frame(connection);
     close(connection->fd);
-    acceptor_connection_gone(connection->shard->broker, connection->address);
+    uncount(connection);
     list_remove(&connection->link);
     if (list_contains(&connection->paused)) {
         list_remove(&connection->paused);
     }
     assert(connection->shard->connections->count > 0);
     connection->shard->connections->count--;
+    if (connection->peer != NULL) {
+        liveness_left(connection->shard->broker, connection->peer);
+    }
     cancel_requests(connection);
     if (connection->request_count == 0) {
         /* The caller may be in the middle of this connection: free it at the end of the turn. */
@@ -215,11 +245,16 @@ static void writable(evutil_socket_t fd, short what, void *argument)
 
 void connection_answered(struct connection *connection)
 {
-    struct list_link *link;
-    while ((link = list_first(&connection->requests)) != NULL) {
+    struct list_link *link = list_first(&connection->requests);
+    while (link != NULL) {
         struct request *request = container_of(link, struct request, link);
-        if (!request->answered) {
+        struct list_link *next = list_next(&connection->requests, link);
+        if (!request->answered && connection->peer == NULL) {
             break;
+        }
+        if (!request->answered) {
+            link = next;
+            continue;
         }
         list_remove(link);
         assert(connection->request_count > 0);
@@ -230,6 +265,7 @@ void connection_answered(struct connection *connection)
         }
         uncount_queued(connection, request->frame->capacity);
         request_free(request);
+        link = next;
     }
     /* Also when closed: the flush then frees the connection after its last request. */
     shard_defer(connection->shard, &connection->flush);
@@ -243,7 +279,9 @@ static void frame_complete(struct connection *connection)
     size_t length = frame->length;
     *frame = (struct frame_reader){0};
     struct request *request = request_new(connection, block, length);
-    connection->shard->work++;
+    if (connection->peer == NULL) {
+        connection->shard->work++; /* beats of other nodes do not keep this one awake */
+    }
     list_push_back(&connection->requests, &request->link);
     connection->request_count++;
     request_start(request);
@@ -254,12 +292,14 @@ static bool frame_begin(struct connection *connection)
     struct frame_reader *frame = &connection->frame;
     assert(frame->block == NULL && frame->head_have == sizeof frame->head);
     uint32_t length = load_be32(frame->head);
-    if (length > limits_of(connection)->max_frame_bytes || length < 8) {
+    size_t most = limits_of(connection)->max_frame_bytes;
+    most += connection->peer != NULL ? PEER_FRAME_BYTES : 0;
+    if (length > most || length < 8) {
         char reason[160];
         snprintf(reason, sizeof reason,
                  "a frame of %u bytes was announced; allowed are 8 to %zu "
                  "(socket.request.max.bytes). Is this a Kafka client, without TLS?",
-                 length, limits_of(connection)->max_frame_bytes);
+                 length, most);
         connection_close(connection, reason);
         return false;
     }
@@ -394,6 +434,9 @@ static void readable(evutil_socket_t fd, short what, void *argument)
         touch(connection);
         update_reading(connection);
     }
+    if (!connection->closed && connection->peer != NULL) {
+        liveness_heard(connection->peer, connection->active_ms);
+    }
 }
 
 struct connection *connection_open(struct shard *shard, int fd, const struct listener *listener,
@@ -403,6 +446,7 @@ struct connection *connection_open(struct shard *shard, int fd, const struct lis
     connection->shard = shard;
     connection->listener = listener;
     connection->fd = fd;
+    connection->counted = true;
     connection->flush.run = flush_due;
     connection->out = evbuffer_new();
     connection->read_event = event_new(shard->base, fd, EV_READ | EV_PERSIST, readable, connection);
@@ -428,6 +472,13 @@ static bool is_stale(struct connection *connection, uint64_t now_ms)
         /* Also while paused: frames that never end must not keep the memory from the others. */
         connection_close(connection, "a frame was begun and not finished for 30 s");
         return true;
+    }
+    if (connection->peer != NULL) {
+        bool gone = liveness_silent_ms(connection->peer, now_ms) > PEER_SILENT_MS;
+        if (gone) {
+            connection_close(connection, "nothing came from its node for 10 s");
+        }
+        return gone;
     }
     if (connection->request_count == 0 && limits_of(connection)->max_idle_ms > 0 &&
         quiet_ms > limits_of(connection)->max_idle_ms) {

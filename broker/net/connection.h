@@ -22,11 +22,13 @@
 #include "broker/net/shard.h"
 
 struct listener;
+struct liveness_node;
 struct request;
 
 enum {
     CONNECTION_ADDRESS_BYTES = 64,  /* "[IPv6]:port" and a final zero */
     CONNECTION_MAX_PIPELINED = 64,  /* requests under way before reading stops */
+    CONNECTION_PEER_PIPELINED = 64 * 1024, /* the same for another node */
 };
 
 /* A frame being read: a four-byte size, then that many bytes. */
@@ -48,7 +50,9 @@ struct connection {
     bool closed;
     bool reading;
     bool closing_after_answers;
+    bool counted;                /* in the process's register of connections */
     bool spliced;                /* a file range is among what is still to be written */
+    struct liveness_node *peer;  /* of the node that said hello here; null: a client */
     struct event *read_event;
     struct event *write_event;
     struct evbuffer *out;
@@ -88,7 +92,13 @@ struct connection *connection_open(struct shard *shard, int fd, const struct lis
  * in memory until its requests under way are done. */
 void connection_close(struct connection *connection, const char *reason);
 
-/* Called when a request at any place of the queue has its answer: writes what is due in order. */
+/* The other side is another node of the cluster, which said hello: from now on the bounds on
+ * clients do not hold for it, its answers are written as they come, and what it sends proves it
+ * alive. */
+void connection_becomes_peer(struct connection *connection, struct liveness_node *node);
+
+/* Called when a request at any place of the queue has its answer: writes what is due in order; to
+ * another node whatever has its answer. */
 void connection_answered(struct connection *connection);
 
 /* Closes idle connections, resumes paused ones; called at each tick of the shard. */

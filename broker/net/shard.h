@@ -42,6 +42,7 @@ struct shard {
     struct connections *connections; /* broker/net/connection.h */
     struct replicas *replicas;       /* broker/group/replicas.h: groups and topics of this shard */
     struct fetch_sessions *sessions; /* broker/api/fetch_session.h */
+    struct peers *peers;             /* broker/peer/peers.h: links to the other nodes */
     struct producer_ids *producer_ids; /* broker/api/producer_ids.h */
 };
 

@@ -23,6 +23,8 @@
 #include "broker/api/fetch_session.h"
 #include "broker/api/producer_ids.h"
 #include "broker/group/replicas.h"
+#include "broker/peer/peers.h"
+#include "broker/server/cluster.h"
 #include "broker/server/metadata_log.h"
 #include "broker/server/storage_watch.h"
 #include "io/clock.h"
@@ -41,6 +43,7 @@ static void shard_tick(struct shard *shard)
     uint64_t now_ms = clock_monotonic_ms();
     connections_tick(shard, now_ms);
     replicas_tick(shard->replicas, now_ms);
+    peers_tick(shard, now_ms);
     if (shard->number == 0) {
         metadata_log_tick(shard->broker, now_ms);
     }
@@ -77,7 +80,7 @@ static enum status open_acceptors(struct broker *broker)
 {
     for (int i = 0; i < broker->listeners.count; i++) {
         struct listener *listener = &broker->listeners.items[i];
-        if (listener->is_controller) {
+        if (listener->is_controller && !broker->in_cluster) {
             continue; /* a node that stands alone has nobody to meet there */
         }
         enum status status =
@@ -226,12 +229,19 @@ static enum status start_shards(struct broker *broker)
     return STATUS_OK;
 }
 
+/* On shard 0, or before it runs. */
+static void start_accepting(struct broker *broker)
+{
+    for (int i = 0; i < broker->acceptor_count && !broker->accepting; i++) {
+        acceptor_start(broker->acceptors[i]);
+    }
+    broker->accepting = true;
+}
+
 /* On shard 0: clients may come. */
 static void tell_ready(struct broker *broker)
 {
-    for (int i = 0; i < broker->acceptor_count; i++) {
-        acceptor_start(broker->acceptors[i]);
-    }
+    start_accepting(broker);
     for (int i = 0; i < broker->listeners.count; i++) {
         const struct listener *listener = &broker->listeners.items[i];
         if (!listener->is_controller) {
@@ -299,6 +309,7 @@ static void stop_shards(struct broker *broker)
 static void close_shards(struct broker *broker)
 {
     drain_shards(broker);
+    cluster_close_links(broker);
     for (int i = 0; i < broker->shard_count; i++) {
         if (broker->shards[i].replicas != NULL) {
             replicas_close_groups(broker->shards[i].replicas);
@@ -361,6 +372,10 @@ static enum status open_broker(struct broker *broker)
     if (status != STATUS_OK) {
         return status;
     }
+    status = cluster_read_voters(broker);
+    if (status != STATUS_OK) {
+        return status;
+    }
     read_limits(broker);
     status = open_shards(broker);
     if (status == STATUS_OK) {
@@ -376,6 +391,10 @@ static enum status open_broker(struct broker *broker)
         describe_self(broker);
         open_replicas(broker);
         metadata_log_start(broker);
+        cluster_open_links(broker);
+        if (broker->in_cluster) {
+            start_accepting(broker); /* the others come in, before this node is ready for clients */
+        }
         status = start_shards(broker);
     }
     return status;

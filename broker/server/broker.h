@@ -17,6 +17,8 @@
 #include "broker/net/acceptor.h"
 #include "broker/net/connection.h"
 #include "broker/net/shard.h"
+#include "broker/peer/liveness.h"
+#include "broker/peer/resolver.h"
 #include "storage/journal.h"
 #include "storage/log_dir.h"
 #include "storage/log_writer.h"
@@ -28,11 +30,17 @@ struct broker {
     int32_t node_id;
     const char *cluster_id;
     const char *rack;                    /* null: none */
+    struct quorum_voter *voters;         /* of controller.quorum.voters */
+    int voter_count;
+    bool in_cluster;                     /* there are other voters */
+    struct liveness liveness;            /* of the other nodes */
+    struct resolver *resolver;           /* of their names; null without others */
     struct cluster_broker self;          /* this process as it registers; ports as bound */
     struct arena arena;                  /* for what is read from the configuration */
     struct listeners listeners;
     struct acceptor *acceptors[LISTENER_LIMIT];
     int acceptor_count;
+    bool accepting;
     struct shard *shards;
     int shard_count;
     struct connection_limits connection_limits;

@@ -1,0 +1,112 @@
+/* PeerRaft: Raft messages of many groups come from another node. They are brought to the shards of
+ * their groups, one mail for each shard; entries stay where they are in the request's frame, which
+ * the mail holds. There is no answer. What is not for a group here is dropped there. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "broker/api/handlers.h"
+#include "broker/api/request.h"
+#include "broker/group/replicas.h"
+#include "broker/peer/frames.h"
+#include "broker/peer/liveness.h"
+#include "broker/server/broker.h"
+
+struct raft_item {
+    uint64_t group;
+    struct raft_message message;
+};
+
+/* The messages for one shard. */
+struct raft_leg {
+    struct mail mail;
+    struct block *frame;
+    struct raft_item *items;
+    struct raft_entry *entries;
+    size_t count;
+    size_t entry_count;
+};
+
+static void arrived(struct shard *shard, struct mail *mail)
+{
+    struct raft_leg *leg = container_of(mail, struct raft_leg, mail);
+    assert(leg->count > 0);
+    for (size_t i = 0; i < leg->count && shard->replicas != NULL; i++) {
+        replicas_raft_message(shard->replicas, leg->items[i].group, &leg->items[i].message);
+    }
+    block_unref(leg->frame);
+    free(leg->items);
+    free(leg->entries);
+    free(leg);
+}
+
+static unsigned shard_of(const struct broker *broker, const struct peer_raft_request_message *wire)
+{
+    return (unsigned)((uint64_t)wire->group % (unsigned)broker->shard_count);
+}
+
+static void make_legs(const struct broker *broker, const struct request *request,
+                      struct raft_leg **legs)
+{
+    const struct peer_raft_request *wire = request->message;
+    size_t counts[SHARDS_MAX] = {0};
+    size_t entry_counts[SHARDS_MAX] = {0};
+    for (int32_t i = 0; i < wire->messages_count; i++) {
+        unsigned shard = shard_of(broker, &wire->messages[i]);
+        counts[shard]++;
+        entry_counts[shard] += (size_t)wire->messages[i].entries_count;
+    }
+    for (int i = 0; i < broker->shard_count; i++) {
+        legs[i] = NULL;
+        if (counts[i] > 0) {
+            legs[i] = memory_new_zero(1, sizeof *legs[i]);
+            legs[i]->mail.run = arrived;
+            legs[i]->frame = block_ref(request->frame);
+            legs[i]->items = memory_new(counts[i] * sizeof *legs[i]->items);
+            legs[i]->entries = memory_new(entry_counts[i] * sizeof *legs[i]->entries);
+        }
+    }
+}
+
+static void fill_legs(const struct broker *broker, const struct request *request,
+                      struct raft_leg **legs)
+{
+    const struct peer_raft_request *wire = request->message;
+    int32_t from = liveness_id(request->connection->peer);
+    for (int32_t i = 0; i < wire->messages_count; i++) {
+        const struct peer_raft_request_message *one = &wire->messages[i];
+        struct raft_leg *leg = legs[shard_of(broker, one)];
+        struct raft_item *item = &leg->items[leg->count++];
+        item->group = (uint64_t)one->group;
+        item->message = raft_message_of(one, request->frame, leg->entries + leg->entry_count);
+        item->message.from = from;
+        item->message.to = broker->node_id;
+        leg->entry_count += item->message.entry_count;
+    }
+}
+
+void peer_raft_handle(struct request *request)
+{
+    struct shard *home = request->home;
+    struct broker *broker = home->broker;
+    const struct peer_raft_request *wire = request->message;
+    struct raft_leg *legs[SHARDS_MAX];
+    assert(request->connection->peer != NULL);
+    assert(broker->shard_count <= SHARDS_MAX);
+    if (wire->messages_count == 0) {
+        request_finish_silently(request, home, false);
+        return;
+    }
+    make_legs(broker, request, legs);
+    fill_legs(broker, request, legs);
+    home->work++;
+    request_finish_silently(request, home, false); /* the request is gone now */
+    for (int i = 0; i < broker->shard_count; i++) {
+        if (legs[i] != NULL && &broker->shards[i] != home) {
+            shard_post(&broker->shards[i], &legs[i]->mail);
+        }
+    }
+    if (legs[home->number] != NULL) {
+        arrived(home, &legs[home->number]->mail);
+    }
+}

@@ -1,0 +1,133 @@
+/* A small table of atomics. A node that is lost is told as mail to each shard; nothing can fail. */
+#include "broker/peer/liveness.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/group/replicas.h"
+#include "broker/net/shard.h"
+#include "broker/server/broker.h"
+
+struct lost_mail {
+    struct mail mail;
+    int32_t node;
+};
+
+static struct liveness_node *find(const struct liveness *liveness, int32_t node, int32_t key)
+{
+    assert(node >= 0 && node < INT32_MAX);
+    for (int i = 0; i < LIVENESS_NODES; i++) {
+        const struct liveness_node *place = &liveness->nodes[i];
+        int32_t found = atomic_load_explicit(&place->key, memory_order_acquire);
+        if (found == key || found == 0) {
+            return found == key ? (struct liveness_node *)(uintptr_t)place : NULL;
+        }
+    }
+    return NULL;
+}
+
+struct liveness_node *liveness_add(struct liveness *liveness, int32_t node)
+{
+    int32_t key = node + 1;
+    for (int i = 0; i < LIVENESS_NODES; i++) {
+        int32_t found = 0;
+        if (atomic_compare_exchange_strong(&liveness->nodes[i].key, &found, key) || found == key) {
+            return &liveness->nodes[i];
+        }
+    }
+    return NULL;
+}
+
+const struct liveness_node *liveness_find(const struct liveness *liveness, int32_t node)
+{
+    return find(liveness, node, node + 1);
+}
+
+int32_t liveness_id(const struct liveness_node *node)
+{
+    return atomic_load_explicit(&node->key, memory_order_relaxed) - 1;
+}
+
+void liveness_heard(struct liveness_node *node, uint64_t now_ms)
+{
+    assert(node != NULL);
+    atomic_store_explicit(&node->heard_ms, now_ms, memory_order_release);
+    if (!atomic_load_explicit(&node->alive, memory_order_relaxed) &&
+        !atomic_exchange(&node->alive, true)) {
+        log_info("peer", "node %d is alive", liveness_id(node));
+    }
+}
+
+void liveness_joined(struct liveness_node *node, uint64_t now_ms)
+{
+    atomic_fetch_add(&node->incoming, 1);
+    liveness_heard(node, now_ms);
+}
+
+static void tell_shard(struct shard *shard, struct mail *mail)
+{
+    struct lost_mail *lost = container_of(mail, struct lost_mail, mail);
+    assert(lost->node != shard->broker->node_id);
+    if (shard->replicas != NULL) {
+        replicas_peer_lost(shard->replicas, lost->node);
+    }
+    free(lost);
+}
+
+static bool become_lost(struct broker *broker, struct liveness_node *node)
+{
+    if (!atomic_exchange(&node->alive, false) || atomic_load(&broker->stopping)) {
+        return false;
+    }
+    for (int i = 0; i < broker->shard_count; i++) {
+        struct lost_mail *lost = memory_new_zero(1, sizeof *lost);
+        lost->mail.run = tell_shard;
+        lost->node = liveness_id(node);
+        shard_post(&broker->shards[i], &lost->mail);
+    }
+    return true;
+}
+
+void liveness_left(struct broker *broker, struct liveness_node *node)
+{
+    int before = atomic_fetch_sub(&node->incoming, 1);
+    assert(before > 0);
+    if (before == 1 && become_lost(broker, node)) {
+        log_warn("peer", "node %d is lost: its connections broke", liveness_id(node));
+    }
+}
+
+uint64_t liveness_silent_ms(const struct liveness_node *node, uint64_t now_ms)
+{
+    uint64_t heard_ms = atomic_load_explicit(&node->heard_ms, memory_order_acquire);
+    return now_ms > heard_ms ? now_ms - heard_ms : 0; /* another thread's time may be later */
+}
+
+static bool was_heard(const struct liveness_node *node, uint64_t now_ms)
+{
+    return liveness_silent_ms(node, now_ms) <= LIVENESS_SILENT_MS;
+}
+
+bool liveness_is_alive(const struct liveness_node *node, uint64_t now_ms)
+{
+    return node != NULL && atomic_load(&node->alive) && was_heard(node, now_ms);
+}
+
+void liveness_check(struct broker *broker, uint64_t now_ms)
+{
+    for (int i = 0; i < LIVENESS_NODES; i++) {
+        struct liveness_node *node = &broker->liveness.nodes[i];
+        if (liveness_id(node) < 0) {
+            break;
+        }
+        if (atomic_load(&node->alive) && !was_heard(node, now_ms) && become_lost(broker, node)) {
+            log_warn("peer", "node %d is lost: nothing came from it for %d ms", liveness_id(node),
+                     LIVENESS_SILENT_MS);
+        }
+    }
+}

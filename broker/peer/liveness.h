@@ -1,0 +1,55 @@
+/* Which nodes live, as every thread may ask.
+ *
+ * Whatever comes from a node proves it alive; a node from which nothing came for
+ * LIVENESS_SILENT_MS, or whose last incoming connection broke, is lost, and every shard is told so
+ * once. The table only grows, by node ids that peers name; there are no locks.
+ */
+#ifndef OTTLA_BROKER_PEER_LIVENESS_H
+#define OTTLA_BROKER_PEER_LIVENESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct broker;
+
+enum { LIVENESS_NODES = 128, LIVENESS_SILENT_MS = 500, LIVENESS_BEAT_MS = 100 };
+
+struct liveness_node {
+    _Atomic int32_t key;         /* node id + 1; 0: not in use */
+    atomic_int incoming;         /* connections on which the node said hello */
+    _Atomic uint64_t heard_ms;   /* monotonic */
+    atomic_bool alive;           /* not lost since it was last heard */
+};
+
+struct liveness {
+    struct liveness_node nodes[LIVENESS_NODES];
+    atomic_bool any;             /* a link to another node was made */
+};
+
+/* The node's place, made when it has none; null when the table is full. Any thread. */
+struct liveness_node *liveness_add(struct liveness *liveness, int32_t node);
+
+/* The node's place, or null. Any thread. */
+const struct liveness_node *liveness_find(const struct liveness *liveness, int32_t node);
+
+/* The node whose place it is. */
+int32_t liveness_id(const struct liveness_node *node);
+
+/* Something came from the node. Any thread. */
+void liveness_heard(struct liveness_node *node, uint64_t now_ms);
+
+/* A connection on which the node said hello was opened, or was closed. Any thread. */
+void liveness_joined(struct liveness_node *node, uint64_t now_ms);
+void liveness_left(struct broker *broker, struct liveness_node *node);
+
+/* Whether it was heard within LIVENESS_SILENT_MS and is not lost. */
+bool liveness_is_alive(const struct liveness_node *node, uint64_t now_ms);
+
+/* For how long nothing came from it. */
+uint64_t liveness_silent_ms(const struct liveness_node *node, uint64_t now_ms);
+
+/* Looks for nodes that fell silent; one thread calls it every LIVENESS_BEAT_MS. */
+void liveness_check(struct broker *broker, uint64_t now_ms);
+
+#endif

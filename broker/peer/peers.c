@@ -1,0 +1,201 @@
+/* The links of one shard. What a turn wants to send is collected in the links and leaves in one
+ * deferred task; shard 0 also beats and watches for silence. Failures belong to the links. */
+#include "broker/peer/peers.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "broker/group/replicas.h"
+#include "broker/peer/peer_table.h"
+#include "broker/server/broker.h"
+#include "io/clock.h"
+
+/* A check that comes later than this says nothing about the others: this node was stopped. */
+enum { LATE_CHECK_MS = 3 * LIVENESS_BEAT_MS };
+
+struct peer_link *peers_link(const struct shard *shard, int32_t node)
+{
+    const struct peers *peers = shard->peers;
+    for (struct list_link *at = list_first(&peers->links); at != NULL;
+         at = list_next(&peers->links, at)) {
+        struct peer_link *link = container_of(at, struct peer_link, link);
+        if (link->node == node) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+void peers_due(struct peer_link *link)
+{
+    struct peers *peers = link->shard->peers;
+    if (!list_contains(&link->due)) {
+        list_push_back(&peers->due, &link->due);
+    }
+    shard_defer(link->shard, &peers->flush);
+}
+
+static void free_leaving(struct peers *peers)
+{
+    struct list_link *at;
+    while ((at = list_pop_front(&peers->leaving)) != NULL) {
+        link_free(container_of(at, struct peer_link, link));
+    }
+}
+
+static void flush(struct shard_task *task)
+{
+    struct peers *peers = container_of(task, struct peers, flush);
+    struct list_link *at;
+    peer_calls_fail(peers);
+    while ((at = list_pop_front(&peers->due)) != NULL) {
+        link_flush(container_of(at, struct peer_link, due));
+    }
+    free_leaving(peers);
+}
+
+static void beat(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd;
+    (void)what;
+    struct peers *peers = argument;
+    uint64_t now_ms = clock_monotonic_ms();
+    for (struct list_link *at = list_first(&peers->links); at != NULL;
+         at = list_next(&peers->links, at)) {
+        link_beat(container_of(at, struct peer_link, link));
+    }
+    if (now_ms - peers->beat_ms < LATE_CHECK_MS) {
+        liveness_check(peers->shard->broker, now_ms);
+    }
+    peers->beat_ms = now_ms;
+}
+
+void peers_open(struct shard *shard)
+{
+    struct peers *peers = memory_new_zero(1, sizeof *peers);
+    assert(shard->peers == NULL);
+    peers->shard = shard;
+    peers->flush.run = flush;
+    list_init(&peers->links);
+    list_init(&peers->due);
+    list_init(&peers->leaving);
+    list_init(&peers->failed);
+    shard->peers = peers;
+}
+
+static void start_beat(struct peers *peers)
+{
+    if (peers->shard->number != 0 || peers->beat != NULL) {
+        return;
+    }
+    struct timeval every = {.tv_usec = LIVENESS_BEAT_MS * 1000};
+    peers->beat = event_new(peers->shard->base, -1, EV_PERSIST, beat, peers);
+    assert(peers->beat != NULL);
+    event_add(peers->beat, &every);
+    peers->beat_ms = clock_monotonic_ms();
+}
+
+void peers_put(struct shard *shard, const struct peer_address *address)
+{
+    struct broker *broker = shard->broker;
+    assert(address->node >= 0);
+    if (address->node == broker->node_id) {
+        return;
+    }
+    struct peer_link *link = peers_link(shard, address->node);
+    if (link != NULL) {
+        link_move(link, address);
+        return;
+    }
+    atomic_store(&broker->liveness.any, true);
+    liveness_add(&broker->liveness, address->node);
+    list_push_back(&shard->peers->links, &link_new(shard, address)->link);
+    start_beat(shard->peers);
+}
+
+static void leave(struct peers *peers, struct peer_link *link)
+{
+    peer_calls_closed(link);
+    list_remove(&link->link);
+    list_push_back(&peers->leaving, &link->link);
+    shard_defer(peers->shard, &peers->flush);
+}
+
+void peers_drop(struct shard *shard, int32_t node)
+{
+    struct peer_link *link = peers_link(shard, node);
+    if (link != NULL) {
+        leave(shard->peers, link);
+    }
+}
+
+void peers_close(struct shard *shard)
+{
+    struct peers *peers = shard->peers;
+    struct list_link *at;
+    if (peers == NULL) {
+        return;
+    }
+    while ((at = list_first(&peers->links)) != NULL) {
+        leave(peers, container_of(at, struct peer_link, link));
+    }
+    peer_calls_fail(peers);
+    free_leaving(peers);
+    assert(list_is_empty(&peers->due));
+    if (list_contains(&peers->flush.link)) {
+        list_remove(&peers->flush.link);
+    }
+    if (peers->beat != NULL) {
+        event_free(peers->beat);
+    }
+    shard->peers = NULL;
+    free(peers);
+}
+
+void peers_send(struct shard *shard, uint64_t group, const struct raft_message *message)
+{
+    struct peer_link *link = peers_link(shard, message->to);
+    assert(message->to != shard->broker->node_id);
+    assert(message->from == shard->broker->node_id);
+    if (link != NULL) {
+        link_send_raft(link, group, message);
+    }
+}
+
+void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch)
+{
+    struct peers *peers = shard->peers;
+    for (struct list_link *at = list_first(&peers->links); at != NULL;
+         at = list_next(&peers->links, at)) {
+        link_send_leader(container_of(at, struct peer_link, link), group, epoch);
+    }
+}
+
+static void tell_led(void *context, uint64_t group, int32_t epoch)
+{
+    link_send_leader(context, group, epoch);
+}
+
+void peers_link_up(struct peer_link *link)
+{
+    assert(link->state == LINK_UP);
+    replicas_each_led(link->shard->replicas, tell_led, link);
+}
+
+bool peers_is_alive(const struct broker *broker, int32_t node)
+{
+    return node == broker->node_id ||
+           (node >= 0 && liveness_is_alive(liveness_find(&broker->liveness, node),
+                                           clock_monotonic_ms()));
+}
+
+bool peers_any(const struct broker *broker)
+{
+    return atomic_load_explicit(&broker->liveness.any, memory_order_relaxed);
+}
+
+void peers_tick(struct shard *shard, uint64_t now_ms)
+{
+    peer_calls_tick(shard->peers, now_ms);
+}

@@ -1,0 +1,229 @@
+/* Raft messages come out of a frame as they went in, with entries of every size, and the payloads
+ * are parts of the received frame. */
+#include "broker/peer/frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "messages/header.h"
+#include "protocol/api_table.h"
+#include "tests/unit/runner.h"
+
+enum { ENTRIES = 6 };
+
+static const size_t sizes[ENTRIES] = {0, 1, PEER_COPY_BELOW_BYTES - 1, PEER_COPY_BELOW_BYTES,
+                                      100000, 7};
+
+static void make_entries(struct raft_entry *entries, uint64_t before)
+{
+    for (int i = 0; i < ENTRIES; i++) {
+        entries[i] = (struct raft_entry){
+            .index = before + 1 + (uint64_t)i, .term = 40 + (uint64_t)i, .kind = RAFT_ENTRY_DATA};
+        if (sizes[i] > 0) {
+            struct block *block = block_new(sizes[i] + 10);
+            memset(block->bytes, 'a' + i, block->capacity);
+            entries[i].payload = slice_of(block, 5, sizes[i]);
+        }
+    }
+}
+
+static void free_entries(struct raft_entry *entries)
+{
+    for (int i = 0; i < ENTRIES; i++) {
+        block_unref(entries[i].payload.block);
+    }
+}
+
+/* What was written, as the other side reads it: a block without the size. */
+static struct block *take_frame(struct evbuffer *out, size_t *length)
+{
+    uint8_t head[4];
+    ck_assert_int_eq(evbuffer_remove(out, head, sizeof head), 4);
+    *length = load_be32(head);
+    ck_assert_uint_le(*length, evbuffer_get_length(out));
+    struct block *block = block_new(*length);
+    ck_assert_int_eq(evbuffer_remove(out, block->bytes, *length), (int)*length);
+    return block;
+}
+
+static void decode(struct block *block, size_t length, struct arena *arena,
+                   struct request_header *header, struct peer_raft_request *request)
+{
+    struct view rest = {block->bytes, length};
+    arena_init(arena, 1 << 20);
+    ck_assert_int_eq(message_decode(&request_header_type, 1, &rest, arena, header), STATUS_OK);
+    ck_assert_int_eq(
+        message_decode_whole(&peer_raft_request_type, 0, rest, arena, request), STATUS_OK);
+}
+
+static void check_same(const struct raft_message *a, const struct raft_message *b)
+{
+    ck_assert_int_eq(a->kind, b->kind);
+    ck_assert_int_eq(a->accepted, b->accepted);
+    ck_assert_int_eq(a->transfer, b->transfer);
+    ck_assert_int_eq(a->sleep, b->sleep);
+    ck_assert_uint_eq(a->term, b->term);
+    ck_assert_uint_eq(a->index, b->index);
+    ck_assert_uint_eq(a->log_term, b->log_term);
+    ck_assert_uint_eq(a->commit, b->commit);
+    ck_assert_uint_eq(a->hint_index, b->hint_index);
+    ck_assert_uint_eq(a->round, b->round);
+    ck_assert_uint_eq(a->entry_count, b->entry_count);
+    for (size_t i = 0; i < a->entry_count; i++) {
+        ck_assert_uint_eq(a->entries[i].index, b->entries[i].index);
+        ck_assert_uint_eq(a->entries[i].term, b->entries[i].term);
+        ck_assert_int_eq(a->entries[i].kind, b->entries[i].kind);
+        ck_assert(a->entries[i].payload.length == b->entries[i].payload.length);
+        ck_assert(memcmp(a->entries[i].payload.data, b->entries[i].payload.data,
+                         a->entries[i].payload.length) == 0);
+    }
+}
+
+static void round_trip(const struct raft_message *messages, int count)
+{
+    struct raft_outbox outbox = {0};
+    struct evbuffer *out = evbuffer_new();
+    struct request_header header;
+    struct peer_raft_request request;
+    struct arena arena;
+    size_t length;
+    for (int i = 0; i < count; i++) {
+        raft_outbox_add(&outbox, 100 + (uint64_t)i, &messages[i]);
+    }
+    size_t about = outbox.bytes;
+    raft_outbox_write(&outbox, 77, out);
+    ck_assert_uint_eq(outbox.message_count, 0);
+    ck_assert_uint_eq(outbox.bytes, 0);
+    struct block *block = take_frame(out, &length);
+    ck_assert_uint_eq(evbuffer_get_length(out), 0);
+    ck_assert_uint_le(length, about + 64 + 10 * (size_t)count * ENTRIES);
+    decode(block, length, &arena, &header, &request);
+    ck_assert_int_eq(header.request_api_key, API_PEER_RAFT);
+    ck_assert_int_eq(header.correlation_id, 77);
+    ck_assert_int_eq(request.messages_count, count);
+    for (int i = 0; i < count; i++) {
+        struct raft_entry entries[ENTRIES];
+        struct raft_message message = raft_message_of(&request.messages[i], block, entries);
+        ck_assert_int_eq(request.messages[i].group, 100 + i);
+        check_same(&message, &messages[i]);
+        for (size_t k = 0; k < message.entry_count; k++) {
+            bool has_bytes = message.entries[k].payload.length > 0;
+            ck_assert_ptr_eq(message.entries[k].payload.block, has_bytes ? block : NULL);
+        }
+    }
+    block_unref(block);
+    arena_free(&arena);
+    evbuffer_free(out);
+    raft_outbox_free(&outbox);
+}
+
+START_TEST(entries_of_every_size_come_back)
+{
+    struct raft_entry entries[ENTRIES];
+    make_entries(entries, 5000000000);
+    struct raft_message messages[3] = {
+        {.kind = RAFT_APPEND, .term = 44, .index = 5000000000, .log_term = 40, .commit = 4999999999,
+         .entries = entries, .entry_count = ENTRIES},
+        {.kind = RAFT_HEARTBEAT, .sleep = true, .term = 1, .round = UINT64_MAX},
+        {.kind = RAFT_APPEND, .term = 9, .index = 5000000002, .entries = entries + 2,
+         .entry_count = 3},
+    };
+    round_trip(messages, 3);
+    round_trip(messages + 2, 1);
+    free_entries(entries);
+}
+END_TEST
+
+START_TEST(every_field_comes_back)
+{
+    for (uint8_t kind = RAFT_PRE_VOTE; kind <= RAFT_TIMEOUT_NOW; kind++) {
+        struct raft_message message = {
+            .kind = kind,
+            .accepted = kind % 2 == 0,
+            .transfer = kind % 3 == 0,
+            .sleep = kind % 5 == 0,
+            .term = 1 + (uint64_t)kind,
+            .index = UINT64_C(1) << (40 + kind),
+            .log_term = 3,
+            .commit = UINT64_MAX - 1,
+            .hint_index = 5,
+            .round = 6,
+        };
+        round_trip(&message, 1);
+    }
+}
+END_TEST
+
+START_TEST(large_payloads_go_by_reference)
+{
+    struct raft_entry entries[ENTRIES];
+    struct raft_outbox outbox = {0};
+    struct evbuffer *out = evbuffer_new();
+    make_entries(entries, 0);
+    struct raft_message message = {
+        .kind = RAFT_APPEND, .term = 50, .entries = entries, .entry_count = ENTRIES};
+    raft_outbox_add(&outbox, 1, &message);
+    raft_outbox_write(&outbox, 1, out);
+    for (int i = 0; i < ENTRIES; i++) {
+        if (sizes[i] > 0) {
+            bool held = sizes[i] >= PEER_COPY_BELOW_BYTES;
+            ck_assert_uint_eq(atomic_load(&entries[i].payload.block->references), held ? 2 : 1);
+        }
+    }
+    evbuffer_free(out);
+    for (int i = 1; i < ENTRIES; i++) {
+        ck_assert_uint_eq(atomic_load(&entries[i].payload.block->references), 1);
+    }
+    raft_outbox_free(&outbox);
+    free_entries(entries);
+}
+END_TEST
+
+START_TEST(what_is_not_sent_is_let_go)
+{
+    struct raft_entry entries[ENTRIES];
+    struct raft_outbox outbox = {0};
+    make_entries(entries, 0);
+    struct raft_message message = {
+        .kind = RAFT_APPEND, .term = 50, .entries = entries, .entry_count = ENTRIES};
+    raft_outbox_add(&outbox, 1, &message);
+    ck_assert_uint_eq(atomic_load(&entries[1].payload.block->references), 2);
+    raft_outbox_free(&outbox);
+    ck_assert_uint_eq(atomic_load(&entries[1].payload.block->references), 1);
+    ck_assert_uint_eq(outbox.bytes, 0);
+    free_entries(entries);
+}
+END_TEST
+
+START_TEST(a_beat_is_a_frame_without_messages)
+{
+    struct raft_outbox outbox = {0};
+    struct evbuffer *out = evbuffer_new();
+    struct request_header header;
+    struct peer_raft_request request;
+    struct arena arena;
+    size_t length;
+    raft_outbox_write(&outbox, 0, out);
+    struct block *block = take_frame(out, &length);
+    decode(block, length, &arena, &header, &request);
+    ck_assert_int_eq(request.messages_count, 0);
+    ck_assert_uint_eq(length, 14);
+    block_unref(block);
+    arena_free(&arena);
+    evbuffer_free(out);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("frames");
+    TCase *tests = tcase_create("frames");
+    tcase_add_test(tests, entries_of_every_size_come_back);
+    tcase_add_test(tests, every_field_comes_back);
+    tcase_add_test(tests, large_payloads_go_by_reference);
+    tcase_add_test(tests, what_is_not_sent_is_let_go);
+    tcase_add_test(tests, a_beat_is_a_frame_without_messages);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}

@@ -1,0 +1,137 @@
+/* A node lives from the first thing that comes from it until it is silent for too long or its last
+ * connection broke; every shard is told once. */
+#include "broker/peer/liveness.h"
+
+#include <stdlib.h>
+
+#include "broker/group/replicas.h"
+#include "broker/peer/peers.h"
+#include "broker/server/broker.h"
+#include "tests/unit/runner.h"
+
+enum { SHARDS = 2 };
+
+static struct broker *open_world(void)
+{
+    struct broker *broker = calloc(1, sizeof *broker);
+    broker->node_id = 1;
+    broker->shard_count = SHARDS;
+    broker->shards = calloc(SHARDS, sizeof *broker->shards);
+    for (int i = 0; i < SHARDS; i++) {
+        broker->shards[i].number = i;
+        broker->shards[i].broker = broker;
+    }
+    return broker;
+}
+
+/* How many shards were told since the last time. */
+static int told(struct broker *broker)
+{
+    int count = 0;
+    for (int i = 0; i < SHARDS; i++) {
+        struct mail *mail = mailbox_drain(&broker->shards[i].mailbox);
+        while (mail != NULL) {
+            struct mail *next = mail->next;
+            mail->run(&broker->shards[i], mail);
+            count++;
+            mail = next;
+        }
+    }
+    return count;
+}
+
+static void close_world(struct broker *broker)
+{
+    ck_assert_int_eq(told(broker), 0);
+    free(broker->shards);
+    free(broker);
+}
+
+START_TEST(each_node_has_one_place)
+{
+    struct broker *broker = open_world();
+    ck_assert_ptr_null(liveness_find(&broker->liveness, 0));
+    struct liveness_node *zero = liveness_add(&broker->liveness, 0);
+    struct liveness_node *seven = liveness_add(&broker->liveness, 7);
+    ck_assert_ptr_eq(liveness_add(&broker->liveness, 0), zero);
+    ck_assert_ptr_eq(liveness_find(&broker->liveness, 7), seven);
+    ck_assert_ptr_ne(zero, seven);
+    ck_assert_int_eq(liveness_id(zero), 0);
+    ck_assert_int_eq(liveness_id(seven), 7);
+    for (int i = 2; i < LIVENESS_NODES; i++) {
+        ck_assert_ptr_nonnull(liveness_add(&broker->liveness, 1000 + i));
+    }
+    ck_assert_ptr_null(liveness_add(&broker->liveness, 5000));
+    ck_assert_ptr_null(liveness_find(&broker->liveness, 5000));
+    close_world(broker);
+}
+END_TEST
+
+START_TEST(silence_is_told_once)
+{
+    struct broker *broker = open_world();
+    struct liveness_node *node = liveness_add(&broker->liveness, 2);
+    ck_assert(!liveness_is_alive(node, 1000));
+    liveness_check(broker, 100000);
+    ck_assert_int_eq(told(broker), 0); /* it was never there */
+    liveness_heard(node, 1000);
+    ck_assert(liveness_is_alive(node, 1000 + LIVENESS_SILENT_MS));
+    ck_assert(liveness_is_alive(node, 900)); /* seen by a thread that is behind */
+    liveness_check(broker, 1000 + LIVENESS_SILENT_MS);
+    ck_assert_int_eq(told(broker), 0);
+    ck_assert(!liveness_is_alive(node, 1001 + LIVENESS_SILENT_MS));
+    liveness_check(broker, 1001 + LIVENESS_SILENT_MS);
+    ck_assert_int_eq(told(broker), SHARDS);
+    liveness_check(broker, 9000);
+    ck_assert_int_eq(told(broker), 0);
+    liveness_heard(node, 9000);
+    ck_assert(liveness_is_alive(node, 9000));
+    liveness_check(broker, 20000);
+    ck_assert_int_eq(told(broker), SHARDS);
+    close_world(broker);
+}
+END_TEST
+
+START_TEST(the_last_connection_decides)
+{
+    struct broker *broker = open_world();
+    struct liveness_node *node = liveness_add(&broker->liveness, 2);
+    liveness_joined(node, 10);
+    liveness_joined(node, 10);
+    liveness_left(broker, node);
+    ck_assert_int_eq(told(broker), 0);
+    ck_assert(liveness_is_alive(node, 11));
+    liveness_left(broker, node);
+    ck_assert_int_eq(told(broker), SHARDS);
+    ck_assert(!liveness_is_alive(node, 11));
+    liveness_joined(node, 12);
+    ck_assert(liveness_is_alive(node, 12));
+    atomic_store(&broker->stopping, true);
+    liveness_left(broker, node);
+    ck_assert_int_eq(told(broker), 0); /* nobody is left who would care */
+    close_world(broker);
+}
+END_TEST
+
+START_TEST(this_node_lives)
+{
+    struct broker *broker = open_world();
+    ck_assert(peers_is_alive(broker, 1));
+    ck_assert(!peers_is_alive(broker, 2));
+    ck_assert(!peers_is_alive(broker, -1));
+    ck_assert(!peers_any(broker));
+    close_world(broker);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("liveness");
+    TCase *tests = tcase_create("liveness");
+    tcase_add_test(tests, each_node_has_one_place);
+    tcase_add_test(tests, silence_is_told_once);
+    tcase_add_test(tests, the_last_connection_decides);
+    tcase_add_test(tests, this_node_lives);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}
