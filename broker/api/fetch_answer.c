@@ -6,13 +6,11 @@
 #include "broker/api/fetch_state.h"
 #include "broker/api/request.h"
 #include "broker/controller/topic_image.h"
-#include "broker/group/directory.h"
-#include "broker/server/broker.h"
 #include "messages/errors.h"
 #include "protocol/records.h"
 
 enum { COPY_BELOW_BYTES = 1024, READ_COMMITTED = 1 };
-enum { FIRST_ZSTD_VERSION = 10, FIRST_LEADER_VERSION = 12 };
+enum { FIRST_ZSTD_VERSION = 10, FIRST_LEADER_VERSION = 12, FIRST_ENDPOINTS_VERSION = 16 };
 
 static void give_back_block(const void *data, size_t length, void *argument)
 {
@@ -155,7 +153,7 @@ static void remember(struct fetch *fetch, struct fetch_part *part)
     }
 }
 
-static void fill_partition(const struct fetch *fetch, const struct fetch_part *part,
+static void fill_partition(struct fetch *fetch, const struct fetch_part *part,
                            struct fetch_response_partition_data *out)
 {
     const struct fetch_request *message = fetch->request->message;
@@ -175,10 +173,12 @@ static void fill_partition(const struct fetch *fetch, const struct fetch_part *p
     bool moved = part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER ||
                  part->part.error == KAFKA_FENCED_LEADER_EPOCH;
     if (moved && fetch->request->api_version >= FIRST_LEADER_VERSION) {
-        struct group_leader leader =
-            directory_get(&fetch->request->home->broker->directory, part->part.group_id);
-        out->current_leader.leader_id = leader.leader;
+        struct told_leader leader = told_leader_of(fetch->request, part->part.group_id);
+        out->current_leader.leader_id = leader.id;
         out->current_leader.leader_epoch = leader.epoch;
+        if (fetch->request->api_version >= FIRST_ENDPOINTS_VERSION) {
+            told_nodes_add(&fetch->leaders, fetch->request, leader.id);
+        }
     }
 }
 
@@ -213,6 +213,20 @@ static void fill_topics(struct fetch *fetch, struct fetch_response *response,
     }
 }
 
+/* Of partitions that are not led here (KIP-951). */
+static void add_leaders(struct fetch *fetch, struct fetch_response *response)
+{
+    size_t count = (size_t)fetch->leaders.count;
+    response->node_endpoints =
+        request_take(fetch->request, count, sizeof *response->node_endpoints);
+    response->node_endpoints_count = fetch->leaders.count;
+    for (size_t i = 0; i < count; i++) {
+        const struct node_endpoint *node = &fetch->leaders.items[i];
+        response->node_endpoints[i] = (struct fetch_response_node_endpoint){
+            .node_id = node->node_id, .host = node->host, .port = node->port, .rack = node->rack};
+    }
+}
+
 static void answer(struct request *request, struct fetch_response *response)
 {
     request->fill_gap = fill_gap;
@@ -243,6 +257,7 @@ void fetch_answer(struct fetch *fetch)
     }
     response.session_id = fetch->session != NULL ? fetch->session->id : FETCH_SESSION_NONE;
     fill_topics(fetch, &response, told, told_count);
+    add_leaders(fetch, &response);
     answer(request, &response);
 }
 

@@ -11,6 +11,7 @@
 
 #include "broker/api/fan_out.h"
 #include "broker/api/fetch_session.h"
+#include "broker/api/node_endpoint.h"
 #include "broker/group/partition.h"
 #include "messages/fetch.h"
 #include "storage/partition_log.h"
@@ -58,6 +59,7 @@ struct fetch {
     struct shard_timer timer;
     uint64_t deadline_ms;
     struct fetch_part **sent;            /* the parts behind the answer's gaps */
+    struct told_nodes leaders;           /* that the answer names */
 };
 
 /* Answers with what the parts hold. */

@@ -1,4 +1,4 @@
-/* Metadata: the node, the topics, who leads each partition; topics that are asked for and are not
+/* Metadata: the nodes, the topics, who leads each partition; topics that are asked for and are not
  * there may be made (auto.create.topics.enable).
  *
  * An unknown topic that may be made is made first, and the answer given when it can be used, so
@@ -13,15 +13,23 @@
 #include "broker/api/node_endpoint.h"
 #include "broker/api/request.h"
 #include "broker/config/topic_name.h"
+#include "broker/controller/cluster_image.h"
 #include "broker/controller/topic_image.h"
-#include "broker/group/directory.h"
 #include "broker/group/replicas.h"
+#include "broker/peer/peers.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
 #include "messages/errors.h"
 #include "messages/metadata.h"
 
-enum { VERSION_NULL_MEANS_ALL = 1, VERSION_AUTO_CREATE_FLAG = 4, VERSION_IDS = 12 };
+#define PARTITION metadata_response_metadata_response_partition
+
+enum {
+    VERSION_ALL_REPLICAS = 1, /* also those that are not there; before, they are an error */
+    VERSION_NULL_MEANS_ALL = 1,
+    VERSION_AUTO_CREATE_FLAG = 4,
+    VERSION_IDS = 12
+};
 
 struct metadata_state {
     struct auto_create create;
@@ -29,30 +37,89 @@ struct metadata_state {
     int32_t capacity;
 };
 
+/* A replica keeps up when its node is there; the leader does in any case. */
+static bool keeps_up(const struct request *request, int32_t replica, int32_t leader)
+{
+    struct broker *broker = request->home->broker;
+    if (replica == leader || replica == broker->node_id) {
+        return true;
+    }
+    const struct cluster_broker *found =
+        cluster_image_find(request->home->replicas->cluster, replica);
+    return found != NULL && !found->is_fenced && peers_is_alive(broker, replica);
+}
+
+/* Those that keep up from the front of an array of their own, the others from its end. While all
+ * do, which is the rule, the group's array serves for both. */
+static void split_replicas(struct request *request, const struct partition_group *group,
+                           struct PARTITION *partition)
+{
+    int32_t count = group->replica_count;
+    int32_t good = 0;
+    while (good < count && keeps_up(request, group->replicas[good], partition->leader_id)) {
+        good++;
+    }
+    partition->isr_nodes = partition->replica_nodes;
+    partition->isr_nodes_count = good;
+    if (good == count) {
+        return;
+    }
+    int32_t *split = request_take(request, (size_t)count, sizeof *split);
+    int32_t lost = count;
+    good = 0;
+    for (int32_t i = 0; i < count; i++) {
+        bool up = keeps_up(request, group->replicas[i], partition->leader_id);
+        split[up ? good++ : --lost] = group->replicas[i];
+    }
+    assert(good == lost);
+    partition->isr_nodes = split;
+    partition->isr_nodes_count = good;
+    partition->offline_replicas = split + good;
+    partition->offline_replicas_count = count - good;
+}
+
+/* All that is told of a partition but its number. */
+static void fill_partition(struct request *request, const struct partition_group *group,
+                           struct PARTITION *partition)
+{
+    struct told_leader leader = told_leader_of(request, group->id);
+    *partition = metadata_response_metadata_response_partition_default;
+    partition->leader_id = leader.id;
+    partition->leader_epoch = leader.epoch;
+    partition->error_code = leader.error;
+    /* The codec takes what it encodes as not const; it only reads. */
+    partition->replica_nodes = (int32_t *)(uintptr_t)group->replicas;
+    partition->replica_nodes_count = group->replica_count;
+    split_replicas(request, group, partition);
+    if (request->api_version < VERSION_ALL_REPLICAS && partition->offline_replicas_count > 0) {
+        partition->replica_nodes = partition->isr_nodes;
+        partition->replica_nodes_count = partition->isr_nodes_count;
+        partition->error_code =
+            leader.error != KAFKA_NONE ? leader.error : KAFKA_REPLICA_NOT_AVAILABLE;
+    }
+}
+
+/* Partitions of one group are told the same, so only the first of them is worked out. */
 static void fill_partitions(struct request *request, struct topic_image *topic,
                             struct metadata_response_metadata_response_topic *out)
 {
-    struct broker *broker = request->home->broker;
-    int32_t count = topic->partition_count;
-    int32_t *self = request_take(request, 1, sizeof *self);
-    *self = broker->node_id;
-    out->partitions = request_elements(
-        request, (size_t)count, &metadata_response_metadata_response_partition_default,
-        sizeof *out->partitions);
-    out->partitions_count = count;
-    for (int32_t i = 0; i < count; i++) {
-        struct metadata_response_metadata_response_partition *partition = &out->partitions[i];
-        struct group_leader leader =
-            directory_get(&broker->directory, topic_image_group(topic, i)->id);
-        partition->partition_index = i;
-        partition->leader_id = leader.leader;
-        partition->leader_epoch = leader.epoch;
-        partition->error_code = leader.leader >= 0 ? KAFKA_NONE : KAFKA_LEADER_NOT_AVAILABLE;
-        partition->replica_nodes = self;
-        partition->replica_nodes_count = 1;
-        partition->isr_nodes = self;
-        partition->isr_nodes_count = 1;
+    size_t count = (size_t)topic->partition_count;
+    struct PARTITION *partitions = request_take(request, count, sizeof *partitions);
+    const struct PARTITION **of_group = request_take(request, topic->group_count,
+                                                     sizeof(const struct PARTITION *));
+    for (size_t i = 0; i < count; i++) {
+        uint16_t slot = topic->slots[i];
+        assert(slot < topic->group_count);
+        if (of_group[slot] == NULL) {
+            fill_partition(request, &topic->groups[slot], &partitions[i]);
+            of_group[slot] = &partitions[i];
+        } else {
+            partitions[i] = *of_group[slot];
+        }
+        partitions[i].partition_index = (int32_t)i;
     }
+    out->partitions = partitions;
+    out->partitions_count = topic->partition_count;
 }
 
 static struct metadata_response_metadata_response_topic *next_topic(struct request *request)
@@ -143,19 +210,30 @@ static void add_asked(struct request *request)
     }
 }
 
+static void add_brokers(struct request *request, struct metadata_response *response)
+{
+    int32_t count;
+    const struct node_endpoint *nodes = node_endpoint_all(request, false, &count);
+    response->brokers = request_take(request, (size_t)count, sizeof *response->brokers);
+    response->brokers_count = count;
+    for (int32_t i = 0; i < count; i++) {
+        response->brokers[i] = (struct metadata_response_metadata_response_broker){
+            .node_id = nodes[i].node_id,
+            .host = nodes[i].host,
+            .port = nodes[i].port,
+            .rack = nodes[i].rack};
+    }
+}
+
 static void answer(struct request *request)
 {
     const struct metadata_request *message = request->message;
     struct metadata_state *state = request->state;
     struct metadata_response *response = &state->response;
-    struct node_endpoint self = node_endpoint_for(request);
-    struct metadata_response_metadata_response_broker node = {
-        .node_id = self.node_id, .host = self.host, .port = self.port, .rack = self.rack};
     *response = metadata_response_default;
-    response->brokers = &node;
-    response->brokers_count = 1;
+    add_brokers(request, response);
     response->cluster_id = view_text(request->home->broker->cluster_id);
-    response->controller_id = self.node_id;
+    response->controller_id = node_endpoint_controller(request);
     if (message->include_cluster_authorized_operations) {
         response->cluster_authorized_operations = AUTHORIZED_CLUSTER;
     }

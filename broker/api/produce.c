@@ -11,9 +11,9 @@
 #include "broker/api/batch_rules.h"
 #include "broker/api/fan_out.h"
 #include "broker/api/handlers.h"
+#include "broker/api/node_endpoint.h"
 #include "broker/api/request.h"
 #include "broker/controller/topic_image.h"
-#include "broker/group/directory.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
 #include "broker/server/broker.h"
@@ -40,6 +40,7 @@ struct produce_state {
     struct produce_part *parts; /* in the order of the request */
     int32_t part_count;
     int32_t timeout_ms;
+    struct told_nodes leaders;  /* of partitions that are not led here (KIP-951) */
 };
 
 static int16_t check_time(struct produce_part *part)
@@ -136,7 +137,7 @@ static void produce_run(struct shard *shard, struct part *base)
     partition_append(partition, &part->append);
 }
 
-static void fill_part(const struct request *request, const struct produce_part *part,
+static void fill_part(struct request *request, const struct produce_part *part,
                       struct produce_response_partition_produce_response *out)
 {
     out->index = part->part.partition;
@@ -154,10 +155,24 @@ static void fill_part(const struct request *request, const struct produce_part *
     out->error_message = view_text(part->message);
     if (part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER &&
         request->api_version >= FIRST_LEADER_VERSION) {
-        struct group_leader leader =
-            directory_get(&request->home->broker->directory, part->part.group_id);
-        out->current_leader.leader_id = leader.leader;
+        struct produce_state *state = request->state;
+        struct told_leader leader = told_leader_of(request, part->part.group_id);
+        out->current_leader.leader_id = leader.id;
         out->current_leader.leader_epoch = leader.epoch;
+        told_nodes_add(&state->leaders, request, leader.id);
+    }
+}
+
+static void add_leaders(struct request *request, struct produce_response *response)
+{
+    const struct produce_state *state = request->state;
+    size_t count = (size_t)state->leaders.count;
+    response->node_endpoints = request_take(request, count, sizeof *response->node_endpoints);
+    response->node_endpoints_count = state->leaders.count;
+    for (size_t i = 0; i < count; i++) {
+        const struct node_endpoint *node = &state->leaders.items[i];
+        response->node_endpoints[i] = (struct produce_response_node_endpoint){
+            .node_id = node->node_id, .host = node->host, .port = node->port, .rack = node->rack};
     }
 }
 
@@ -193,6 +208,7 @@ static void produce_done(struct request *request)
             fill_part(request, part++, &topic->partition_responses[p]);
         }
     }
+    add_leaders(request, &response);
     request_answer(request, request->home, &response);
 }
 
