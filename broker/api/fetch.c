@@ -7,6 +7,7 @@
  */
 #include <assert.h>
 
+#include "broker/api/fetch_replica.h"
 #include "broker/api/fetch_state.h"
 #include "broker/api/handlers.h"
 #include "broker/api/request.h"
@@ -66,7 +67,7 @@ static int16_t read_log(struct fetch_part *part, struct partition *partition,
         leg->bytes += part->read.total_bytes;
         return KAFKA_NONE;
     case STATUS_OUT_OF_RANGE:
-        return KAFKA_OFFSET_OUT_OF_RANGE;
+        return fetch_replica_out_of_range(part, partition);
     default:
         return KAFKA_KAFKA_STORAGE_ERROR;
     }
@@ -86,15 +87,17 @@ static void read_part(struct shard *shard, struct part *base)
     unwatch(part);
     part->high_watermark = -1;
     part->log_start = -1;
+    part->preferred_replica = -1;
     if (partition != NULL) {
-        base->error = partition_error(partition);
+        base->error = fetch_replica_error(part->fetch, partition);
     }
     if (base->error == KAFKA_NONE) {
         base->error = partition_epoch_error(partition, part->asked.current_leader_epoch);
     }
     if (base->error == KAFKA_NONE) {
         part->seen_end = partition_log_end(partition->log);
-        if (!diverges(part, partition)) {
+        part->preferred_replica = fetch_replica_nearer(part, partition);
+        if (part->preferred_replica < 0 && !diverges(part, partition)) {
             base->error = read_log(part, partition, &part->fetch->legs[shard->number]);
         }
     }
@@ -156,7 +159,7 @@ static void watch_part(struct shard *shard, struct part *base)
     assert(!list_contains(&part->watch.link));
     assert(!part->has_read || part->read.total_bytes < INT32_MAX);
     part->watch.wake = partition_moved;
-    if (partition == NULL || partition_error(partition) != KAFKA_NONE ||
+    if (partition == NULL || fetch_replica_error(part->fetch, partition) != KAFKA_NONE ||
         partition_log_end(partition->log) != part->seen_end) {
         partition_moved(&part->watch);
     } else {
@@ -223,7 +226,8 @@ static bool is_satisfied(const struct fetch *fetch)
     size_t bytes = 0;
     for (int32_t i = 0; i < fetch->part_count; i++) {
         const struct fetch_part *part = &fetch->parts[i];
-        if (part->part.error != KAFKA_NONE || part->diverging.epoch >= 0) {
+        if (part->part.error != KAFKA_NONE || part->diverging.epoch >= 0 ||
+            part->preferred_replica >= 0) {
             return true;
         }
         bytes += part->has_read ? part->read.total_bytes : 0;
@@ -292,6 +296,7 @@ static struct fetch_part *next_part(struct fetch *fetch,
     part->part.partition = asked->partition;
     part->high_watermark = -1;
     part->log_start = -1;
+    part->preferred_replica = -1;
     return part;
 }
 
@@ -393,6 +398,7 @@ void fetch_handle(struct request *request)
     request->state = fetch;
     request->release = fetch_release;
     request->cancel = cancelled;
+    fetch_replica_begin(fetch);
     int16_t error = begin_session(fetch);
     if (error != KAFKA_NONE) {
         fetch_answer_error(request, error);

@@ -134,6 +134,7 @@ static bool worth_telling(const struct fetch_part *part)
     const struct session_partition *remembered = part->remembered;
     bool has_bytes = part->has_read && part->read.total_bytes > 0;
     return has_bytes || part->part.error != KAFKA_NONE || part->diverging.epoch >= 0 ||
+           part->preferred_replica >= 0 ||
            remembered->sent_error || remembered->sent_high_watermark != part->high_watermark ||
            remembered->sent_log_start != part->log_start;
 }
@@ -163,6 +164,7 @@ static void fill_partition(struct fetch *fetch, const struct fetch_part *part,
     out->high_watermark = part->high_watermark;
     out->last_stable_offset = part->high_watermark;
     out->log_start_offset = part->log_start;
+    out->preferred_read_replica = part->preferred_replica;
     out->aborted_transactions_count = message->isolation_level == READ_COMMITTED ? 0 : -1;
     out->records.bytes = VIEW_EMPTY;
     out->diverging_epoch.epoch = part->diverging.epoch;

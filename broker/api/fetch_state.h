@@ -30,6 +30,7 @@ struct fetch_part {
     struct session_partition *remembered; /* in the session; null without one */
     int64_t high_watermark;
     int64_t log_start;
+    int32_t preferred_replica;           /* where it shall be read instead; -1: here */
     int64_t seen_end;                    /* the log's end when it was read last */
     struct log_epoch_end diverging;      /* epoch -1: it does not diverge */
     struct log_read read;
@@ -48,6 +49,8 @@ struct fetch {
     struct shard_task wake;              /* a watched partition of the home shard moved */
     struct request *request;
     struct fetch_session *session;       /* null: none, or none yet */
+    bool any_replica;                    /* a follower may serve it (fetch_replica.h) */
+    bool nearer;                         /* it wants a replica in its own rack */
     bool new_session;
     bool waiting;
     bool timed_out;

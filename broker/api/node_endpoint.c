@@ -118,6 +118,9 @@ struct told_leader told_leader_of(const struct request *request, uint64_t group_
     if (leader.leader < 0) {
         return told;
     }
+    if (leader.leader == broker->node_id) {
+        return (struct told_leader){leader.leader, leader.epoch, KAFKA_NONE};
+    }
     /* A client that is sent to a node that is silent waits there for as long as it has patience;
      * one that is told of no leader asks again soon. */
     if (peers_is_alive(broker, leader.leader) &&

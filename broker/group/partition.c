@@ -11,6 +11,8 @@
 #include "broker/group/group_members.h"
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
+#include "broker/peer/peers.h"
+#include "broker/server/broker.h"
 #include "messages/errors.h"
 #include "protocol/records.h"
 
@@ -89,6 +91,26 @@ int16_t partition_error(const struct partition *partition)
                                         : KAFKA_KAFKA_STORAGE_ERROR;
     }
     return group_error(partition->group);
+}
+
+int16_t partition_follower_error(const struct partition *partition)
+{
+    int16_t error = partition_error(partition);
+    const struct group *group = partition->group;
+    if (error != KAFKA_NOT_LEADER_OR_FOLLOWER || group->closed) {
+        return error;
+    }
+    const struct broker *broker = group->shard->broker;
+    int32_t leader = raft_leader(group->raft);
+    bool follows = leader != RAFT_NO_NODE && leader != broker->node_id &&
+                   peers_is_alive(broker, leader);
+    return follows ? KAFKA_NONE : error;
+}
+
+bool partition_lags(const struct partition *partition)
+{
+    const struct group *group = partition->group;
+    return group->applied_index < raft_last_index(group->raft);
 }
 
 static int16_t error_of_result(enum raft_result result)

@@ -69,6 +69,13 @@ int16_t partition_delete_records(struct partition *partition, int64_t offset,
 /* Whether it can be read here, as a Kafka error code. */
 int16_t partition_error(const struct partition *partition);
 
+/* Whether it can be read here by who does not insist on the leader: also on a follower that hears
+ * its leader. */
+int16_t partition_follower_error(const struct partition *partition);
+
+/* Whether entries are here that are not applied yet. */
+bool partition_lags(const struct partition *partition);
+
 /* Whether a client that believes in this leader epoch (below zero: none) is up to date (KIP-320):
  * none, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH. */
 int16_t partition_epoch_error(const struct partition *partition, int32_t epoch);
