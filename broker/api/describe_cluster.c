@@ -1,6 +1,6 @@
-/* DescribeCluster: the nodes and the cluster's id (KIP-700, KIP-919). On a listener of brokers these
- * are the brokers, on one of controllers the voters on metadata; who asks for the other kind is told
- * that this is the wrong place. */
+/* DescribeCluster: the nodes and the cluster's id (KIP-700, KIP-919). On a listener of brokers
+ * these are the brokers, on one of controllers the voters on metadata; who asks for the other kind
+ * is told that this is the wrong place. */
 #include <assert.h>
 
 #include "broker/api/authorized.h"

@@ -1,6 +1,6 @@
 /* FindCoordinator: on which node a group's coordinator is: who leads the group's partition of
- * __consumer_offsets, a topic that is made when it is not there yet. COORDINATOR_NOT_AVAILABLE while
- * nobody leads it; clients ask again. */
+ * __consumer_offsets, a topic that is made when it is not there yet. COORDINATOR_NOT_AVAILABLE
+ * while nobody leads it; clients ask again. */
 #include <assert.h>
 
 #include "broker/api/auto_create.h"

@@ -28,8 +28,8 @@ struct node_endpoint node_endpoint_for(const struct request *request);
 bool node_endpoint_of(const struct request *request, int32_t node_id,
                       struct node_endpoint *endpoint);
 
-/* All nodes that are told, by id, in the request's memory; this one is always among them. Those that
- * are fenced only when `with_fenced`. */
+/* All nodes that are told, by id, in the request's memory; this one is always among them. Those
+ * that are fenced only when `with_fenced`. */
 struct node_endpoint *node_endpoint_all(struct request *request, bool with_fenced,
                                         int32_t *count);
 
