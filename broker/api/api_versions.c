@@ -10,6 +10,7 @@
 #include "broker/api/handlers.h"
 #include "broker/api/request.h"
 #include "broker/api/service.h"
+#include "broker/config/listeners.h"
 #include "broker/server/broker.h"
 #include "messages/api_versions.h"
 #include "messages/errors.h"
@@ -41,8 +42,12 @@ static void list_services(struct request *request, struct api_versions_response 
     size_t count;
     const struct service *services = service_table(&count);
     response->api_keys = request_take(request, count, sizeof *response->api_keys);
+    bool for_controllers = request->connection->listener->is_controller;
     for (size_t i = 0; i < count && !api_is_private(services[i].key); i++) {
-        fill_range(&response->api_keys[response->api_keys_count++], api_find(services[i].key));
+        if (!for_controllers || service_for_controllers(services[i].key)) {
+            fill_range(&response->api_keys[response->api_keys_count++],
+                       api_find(services[i].key));
+        }
     }
 }
 

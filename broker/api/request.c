@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/api/service.h"
+#include "broker/config/listeners.h"
 #include "io/clock.h"
 #include "messages/header.h"
 #include "protocol/api_table.h"
@@ -113,6 +114,11 @@ void request_start(struct request *request)
     const struct service *service = service_find(request->api_key);
     if (service == NULL || request->api == NULL) {
         refuse(request, "this api key is not served");
+        return;
+    }
+    if (request->connection->listener->is_controller &&
+        !service_for_controllers(request->api_key)) {
+        refuse(request, "this api key is not served on a listener of controllers");
         return;
     }
     if (is_future_api_versions(request)) {

@@ -5,6 +5,7 @@
 
 #include "broker/api/handlers.h"
 #include "messages/api_keys.h"
+#include "protocol/api_table.h"
 
 static const struct service services[] = {
     {API_PRODUCE, produce_handle},
@@ -51,6 +52,11 @@ const struct service *service_find(int16_t key)
         }
     }
     return low < SERVICE_COUNT && services[low].key == key ? &services[low] : NULL;
+}
+
+bool service_for_controllers(int16_t key)
+{
+    return key == API_API_VERSIONS || key == API_DESCRIBE_CLUSTER || api_is_private(key);
 }
 
 const struct service *service_table(size_t *count)

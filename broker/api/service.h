@@ -6,6 +6,7 @@
 #ifndef OTTLA_BROKER_API_SERVICE_H
 #define OTTLA_BROKER_API_SERVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,10 @@ struct service {
 
 /* Null when the key is not served. */
 const struct service *service_find(int16_t key);
+
+/* Whether the key is served on a listener of controllers: besides what nodes say to each other,
+ * only what tells a client where it is. Every other listener serves all keys. */
+bool service_for_controllers(int16_t key);
 
 /* The table, in order of keys. */
 const struct service *service_table(size_t *count);

@@ -29,11 +29,22 @@ START_TEST(what_is_not_served_is_not_found)
 }
 END_TEST
 
+START_TEST(controllers_serve_who_asks_where_it_is_and_other_nodes)
+{
+    ck_assert(service_for_controllers(API_API_VERSIONS));
+    ck_assert(service_for_controllers(API_DESCRIBE_CLUSTER));
+    ck_assert(service_for_controllers(API_PEER_RAFT));
+    ck_assert(!service_for_controllers(API_METADATA));
+    ck_assert(!service_for_controllers(API_PRODUCE));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("service");
     TCase *tests = tcase_create("service");
     tcase_add_test(tests, every_service_is_found_by_its_key);
+    tcase_add_test(tests, controllers_serve_who_asks_where_it_is_and_other_nodes);
     tcase_add_test(tests, what_is_not_served_is_not_found);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
