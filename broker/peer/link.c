@@ -136,7 +136,9 @@ int32_t link_request(struct peer_link *link, int16_t api_key, int16_t api_versio
     struct buffer frame = {0};
     link->correlation_id = link->correlation_id == INT32_MAX ? 1 : link->correlation_id + 1;
     peer_frame_begin(&frame, api_key, api_version, link->correlation_id);
-    buffer_append(&frame, body.data, body.length);
+    if (body.length > 0) {
+        buffer_append(&frame, body.data, body.length);
+    }
     peer_frame_write(&frame, link->out);
     link->sent = true;
     peers_due(link);

@@ -75,7 +75,8 @@ static void check_same(const struct raft_message *a, const struct raft_message *
         ck_assert_uint_eq(a->entries[i].term, b->entries[i].term);
         ck_assert_int_eq(a->entries[i].kind, b->entries[i].kind);
         ck_assert(a->entries[i].payload.length == b->entries[i].payload.length);
-        ck_assert(memcmp(a->entries[i].payload.data, b->entries[i].payload.data,
+        ck_assert(a->entries[i].payload.length == 0 ||
+                  memcmp(a->entries[i].payload.data, b->entries[i].payload.data,
                          a->entries[i].payload.length) == 0);
     }
 }
