@@ -1,16 +1,17 @@
 /* Topics that come into being because somebody asks for them: auto.create.topics.enable, and the
- * internal topics. All names of a request are made together by one command.
+ * internal topics. All names of a request are made together by one command of the node that leads
+ * the metadata log, whose configuration says how.
  */
 #ifndef OTTLA_BROKER_API_AUTO_CREATE_H
 #define OTTLA_BROKER_API_AUTO_CREATE_H
 
 #include <stdint.h>
 
+#include "broker/api/controller_call.h"
 #include "broker/api/request.h"
-#include "broker/server/metadata_log.h"
 
 struct auto_create {
-    struct metadata_command command;
+    struct controller_call call;
     struct request *request;
     struct view *names;
     int16_t *errors;              /* one for each name */

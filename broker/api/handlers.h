@@ -3,6 +3,8 @@
 #ifndef OTTLA_BROKER_API_HANDLERS_H
 #define OTTLA_BROKER_API_HANDLERS_H
 
+#include <stdint.h>
+
 struct request;
 
 /* Each takes over a request of its API. */
@@ -33,5 +35,16 @@ void describe_cluster_handle(struct request *request);
 void peer_hello_handle(struct request *request);
 void peer_raft_handle(struct request *request);
 void peer_leaders_handle(struct request *request);
+void peer_forward_handle(struct request *request);
+
+/* Likewise, but never from a client: see service_find_inside. */
+void allocate_producer_ids_handle(struct request *request);
+void broker_registration_handle(struct request *request);
+void peer_auto_create_handle(struct request *request);
+
+/* Each answers a request of its API with an error for all that is asked. */
+void create_topics_refuse(struct request *request, int16_t error);
+void delete_topics_refuse(struct request *request, int16_t error);
+void create_partitions_refuse(struct request *request, int16_t error);
 
 #endif

@@ -8,13 +8,13 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "broker/server/metadata_log.h"
+#include "broker/api/controller_call.h"
 
 struct producer_ids {
-    struct metadata_command command;  /* the one that asks for the next block */
+    struct controller_call call;      /* the one that asks for the next block */
+    struct buffer body;               /* of the call */
     int64_t next;
     int64_t end;                      /* of the block; next == end: used up */
-    int64_t block_start;              /* written on shard 0 while the command is there */
     bool asking;
     struct list waiting;              /* struct producer_id_wait */
 };
@@ -28,6 +28,9 @@ struct producer_id_wait {
 
 /* Starts without a block: the first id asks for one. */
 void producer_ids_init(struct producer_ids *ids);
+
+/* Releases the memory; nobody waits any more. */
+void producer_ids_free(struct producer_ids *ids);
 
 /* Gives the next id, at once or when a block has come. On the shard that owns `ids`. */
 void producer_ids_take(struct shard *shard, struct producer_ids *ids,

@@ -11,6 +11,8 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "broker/api/forward.h"
+#include "broker/api/parking.h"
 #include "broker/api/service.h"
 #include "broker/config/listeners.h"
 #include "io/clock.h"
@@ -24,18 +26,24 @@ enum {
     COPY_BELOW_BYTES = 16 * 1024,          /* smaller answers are copied into the output */
 };
 
-struct request *request_new(struct connection *connection, struct block *frame, size_t length)
+static struct request *new_request(struct shard *home, struct block *frame, size_t length)
 {
-    assert(connection != NULL && !connection->closed);
     assert(length <= frame->capacity);
     struct request *request = memory_new_zero(1, sizeof *request);
-    request->connection = connection;
-    request->home = connection->shard;
+    request->home = home;
     request->frame = frame;
     request->frame_length = length;
     request->started_ns = clock_monotonic_ns();
     size_t limit = length * DECODED_FACTOR + DECODED_EXTRA;
     arena_init(&request->arena, limit < DECODED_MOST ? limit : DECODED_MOST);
+    return request;
+}
+
+struct request *request_new(struct connection *connection, struct block *frame, size_t length)
+{
+    assert(connection != NULL && !connection->closed);
+    struct request *request = new_request(connection->shard, frame, length);
+    request->connection = connection;
     return request;
 }
 
@@ -93,6 +101,7 @@ static bool decode_header(struct request *request, struct view *input)
 static enum status decode_message(struct request *request, struct view body)
 {
     const struct message_type *type = request->api->request;
+    request->body = body;
     request->message = request_take(request, 1, type->body->size_bytes);
     /* Bytes behind the message are passed over, as the stock broker does: librdkafka 2.16 leaves
      * three behind a Metadata request for all topics. */
@@ -109,6 +118,9 @@ void request_start(struct request *request)
     struct view input = {request->frame->bytes, request->frame_length};
     if (!decode_header(request, &input)) {
         refuse(request, "the request header cannot be read");
+        return;
+    }
+    if (parking_takes(request)) {
         return;
     }
     const struct service *service = service_find(request->api_key);
@@ -144,7 +156,42 @@ void request_start(struct request *request)
         refuse(request, what);
         return;
     }
+    if (service->refuse != NULL && forward_is_needed(request)) {
+        forward_to_controller(request);
+    } else {
+        service->handle(request);
+    }
+}
+
+bool request_run_inside(struct shard *shard, const struct inside_request *inside)
+{
+    const struct service *service = service_find_inside(inside->api_key);
+    const struct api *api = api_find(inside->api_key);
+    if (service == NULL || api == NULL || inside->api_version < api->first_version ||
+        inside->api_version > api->last_version) {
+        return false;
+    }
+    size_t length = inside->body.length + inside->client_id.length;
+    struct block *frame = block_new(length);
+    struct request *request = new_request(shard, frame, length);
+    memcpy(frame->bytes, inside->body.data, inside->body.length);
+    if (inside->client_id.data != NULL) {
+        memcpy(frame->bytes + inside->body.length, inside->client_id.data,
+               inside->client_id.length);
+        request->client_id =
+            (struct view){frame->bytes + inside->body.length, inside->client_id.length};
+    }
+    request->api = api;
+    request->api_key = inside->api_key;
+    request->api_version = inside->api_version;
+    request->came_home = inside->came_home;
+    request->asker = inside->asker;
+    if (decode_message(request, (struct view){frame->bytes, inside->body.length}) != STATUS_OK) {
+        request_free(request);
+        return false;
+    }
     service->handle(request);
+    return true;
 }
 
 static bool append_message(struct request *request, const struct message_type *type,
@@ -178,8 +225,11 @@ void request_encode(struct request *request, const void *response)
     answer->length = 0;
     free(request->gaps);
     buffer_append_be32(answer, 0);
-    if (append_message(request, &response_header_type,
-                       api_response_header_version(request->api, version), &header, &output) &&
+    bool is_written = append_message(request, &response_header_type,
+                                     api_response_header_version(request->api, version), &header,
+                                     &output);
+    request->answer_body = answer->length;
+    if (is_written &&
         append_message(request, request->api->response, version, response, &output)) {
         set_size(answer, &output);
     } else {
@@ -198,6 +248,10 @@ static void arrive_home(struct shard *shard, struct mail *mail)
     assert(shard == request->home);
     (void)shard;
     request->answered = true;
+    if (request->connection == NULL) {
+        request->came_home(request);
+        return;
+    }
     if (request->silent && request->close_after) {
         connection_close(request->connection, "a request failed that cannot be answered");
     }
@@ -218,6 +272,32 @@ void request_answer(struct request *request, struct shard *here, const void *res
 {
     request_encode(request, response);
     request_go_home(request, here);
+}
+
+struct view request_answer_body(const struct request *request)
+{
+    const struct buffer *answer = &request->answer;
+    assert(request->gap_count == 0);
+    assert(request->answer_body <= answer->length);
+    return request->silent ? VIEW_EMPTY
+                           : view_slice(buffer_view(answer), request->answer_body,
+                                        answer->length - request->answer_body);
+}
+
+void request_answer_as_is(struct request *request, struct view body)
+{
+    struct response_header header = {.correlation_id = request->correlation_id};
+    struct message_output output = {.buffer = &request->answer};
+    int16_t version = api_response_header_version(request->api, request->api_version);
+    request->answer.length = 0;
+    buffer_append_be32(&request->answer, 0);
+    bool is_written = append_message(request, &response_header_type, version, &header, &output);
+    assert(is_written);
+    (void)is_written;
+    request->answer_body = request->answer.length;
+    buffer_append(&request->answer, body.data, body.length);
+    set_size(&request->answer, &output);
+    request_go_home(request, request->home);
 }
 
 void request_finish_silently(struct request *request, struct shard *here, bool close_connection)

@@ -2,7 +2,9 @@
  *
  * It owns its frame and an arena; the decoded message's strings are views into the frame. One part
  * holds it at a time: the connection's shard, or, sent as mail, the shard of a partition group.
- * Whoever holds it encodes the answer; then it goes home to its connection.
+ * Whoever holds it encodes the answer; then it goes home to its connection. A request that the
+ * broker makes itself, or gets from another node for a client of that one, has no connection; it
+ * goes home to whoever had it made.
  */
 #ifndef OTTLA_BROKER_API_REQUEST_H
 #define OTTLA_BROKER_API_REQUEST_H
@@ -25,7 +27,8 @@ struct api;
 struct request {
     struct mail mail;             /* while it travels between shards */
     struct list_link link;        /* in the connection's requests */
-    struct connection *connection;
+    struct list_link parked;      /* broker/api/parking.h */
+    struct connection *connection; /* null: inside */
     struct shard *home;
     const struct api *api;
     struct block *frame;
@@ -35,6 +38,7 @@ struct request {
     int16_t api_version;
     int32_t correlation_id;
     struct view client_id;
+    struct view body;             /* the encoded message, part of the frame */
     void *message;                /* the decoded request, of the api's request type */
     void *state;                  /* a handler's own, in the arena */
     void (*release)(struct request *request); /* lets go of what `state` holds; may be null */
@@ -42,8 +46,13 @@ struct request {
     bool answered;
     bool silent;                  /* no answer is written (Produce with acks 0) */
     bool close_after;             /* the connection ends after this answer */
+    bool not_controller;          /* inside: no answer, as this node does not lead the metadata */
+    /* Inside: gets the request when it comes home, and releases it. */
+    void (*came_home)(struct request *request);
+    void *asker;                  /* came_home's */
     uint64_t started_ns;
     struct buffer answer;         /* size, header and body */
+    size_t answer_body;           /* where the body begins in it */
     struct message_gap *gaps;     /* where file ranges and slices go into the answer */
     size_t gap_count;
     /* Adds the bytes of gap number `gap` to `out`; set by the handler that leaves gaps. */
@@ -55,6 +64,26 @@ struct request *request_new(struct connection *connection, struct block *frame, 
 
 /* Decodes and dispatches it on the connection's shard; closes the connection when it cannot. */
 void request_start(struct request *request);
+
+/* What a request inside is made from; the views are copied. */
+struct inside_request {
+    int16_t api_key;
+    int16_t api_version;
+    struct view client_id;
+    struct view body;            /* the encoded message */
+    void (*came_home)(struct request *request);
+    void *asker;
+};
+
+/* Decodes and dispatches a request without a connection, on this shard. False when its key is not
+ * served inside, or the body cannot be read; then came_home does not run. */
+MUST_USE bool request_run_inside(struct shard *shard, const struct inside_request *inside);
+
+/* What is encoded of the answer, without its header; alive as long as the request. */
+struct view request_answer_body(const struct request *request);
+
+/* Gives the answer whose body another node has encoded. On the request's home. */
+void request_answer_as_is(struct request *request, struct view body);
 
 /* Encodes the answer, a message of the api's response type, and brings the request home. `here` is
  * the shard that holds it now. After this the caller no longer has the request. */

@@ -22,19 +22,27 @@ static const struct service services[] = {
     {API_DESCRIBE_GROUPS, describe_groups_handle},
     {API_LIST_GROUPS, list_groups_handle},
     {API_API_VERSIONS, api_versions_handle},
-    {API_CREATE_TOPICS, create_topics_handle},
-    {API_DELETE_TOPICS, delete_topics_handle},
+    {API_CREATE_TOPICS, create_topics_handle, create_topics_refuse},
+    {API_DELETE_TOPICS, delete_topics_handle, delete_topics_refuse},
     {API_DELETE_RECORDS, delete_records_handle},
     {API_INIT_PRODUCER_ID, init_producer_id_handle},
     {API_OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch_handle},
     {API_DESCRIBE_CONFIGS, describe_configs_handle},
-    {API_CREATE_PARTITIONS, create_partitions_handle},
+    {API_CREATE_PARTITIONS, create_partitions_handle, create_partitions_refuse},
     {API_DELETE_GROUPS, delete_groups_handle},
     {API_OFFSET_DELETE, offset_delete_handle},
     {API_DESCRIBE_CLUSTER, describe_cluster_handle},
     {API_PEER_HELLO, peer_hello_handle},
     {API_PEER_RAFT, peer_raft_handle},
     {API_PEER_LEADERS, peer_leaders_handle},
+    {API_PEER_FORWARD, peer_forward_handle},
+};
+
+/* Asked by nodes alone, through PeerForward. */
+static const struct service inside[] = {
+    {API_BROKER_REGISTRATION, broker_registration_handle},
+    {API_ALLOCATE_PRODUCER_IDS, allocate_producer_ids_handle},
+    {API_PEER_AUTO_CREATE, peer_auto_create_handle},
 };
 
 enum { SERVICE_COUNT = sizeof services / sizeof services[0] };
@@ -57,6 +65,17 @@ const struct service *service_find(int16_t key)
 bool service_for_controllers(int16_t key)
 {
     return key == API_API_VERSIONS || key == API_DESCRIBE_CLUSTER || api_is_private(key);
+}
+
+const struct service *service_find_inside(int16_t key)
+{
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
+        if (inside[i].key == key) {
+            return &inside[i];
+        }
+    }
+    const struct service *service = service_find(key);
+    return service != NULL && service->refuse != NULL ? service : NULL;
 }
 
 const struct service *service_table(size_t *count)

@@ -17,6 +17,9 @@ struct service {
     /* Takes the request on its connection's shard, with its message decoded; ends in
      * request_answer, perhaps much later and on another shard. */
     void (*handle)(struct request *request);
+    /* Not null: only the node that leads the metadata log can run it, so that others pass it on
+     * (broker/api/forward.h). Answers it with this error when that cannot be done. */
+    void (*refuse)(struct request *request, int16_t error);
 };
 
 /* Null when the key is not served. */
@@ -25,6 +28,10 @@ const struct service *service_find(int16_t key);
 /* Whether the key is served on a listener of controllers: besides what nodes say to each other,
  * only what tells a client where it is. Every other listener serves all keys. */
 bool service_for_controllers(int16_t key);
+
+/* What may be asked inside the cluster: what is passed on to the leader of the metadata log, and
+ * what nodes alone ask of it. Null when there is none. */
+const struct service *service_find_inside(int16_t key);
 
 /* The table, in order of keys. */
 const struct service *service_table(size_t *count);

@@ -1,8 +1,10 @@
 /* CreateTopics, DeleteTopics, CreatePartitions: commands of the controller. The answer is made and
  * encoded when the command runs, against the image it saw, and given when its records are in force;
- * when they could not be written it is made anew with the reason. */
+ * when they could not be written it is made anew with the reason. A node that does not lead the
+ * metadata log passes them on. */
 #include <assert.h>
 
+#include "broker/api/forward.h"
 #include "broker/api/handlers.h"
 #include "broker/api/request.h"
 #include "broker/controller/controller.h"
@@ -37,6 +39,9 @@ static void ended(struct metadata_command *command, int16_t error)
 {
     struct topic_command *topics = container_of(command, struct topic_command, command);
     assert(command->wait.from == topics->request->home);
+    if (error == KAFKA_NOT_CONTROLLER && forward_after_all(topics->request)) {
+        return;
+    }
     if (error != KAFKA_NONE) {
         topics->refuse(topics->response, error);
         request_encode(topics->request, topics->response);
@@ -72,6 +77,23 @@ static void refuse_created(void *response, int16_t error)
     }
 }
 
+void create_topics_refuse(struct request *request, int16_t error)
+{
+    const struct create_topics_request *message = request->message;
+    struct create_topics_response response = create_topics_response_default;
+    size_t count = message->topics_count < 0 ? 0 : (size_t)message->topics_count;
+    response.topics = request_elements(request, count,
+                                       &create_topics_response_creatable_topic_result_default,
+                                       sizeof *response.topics);
+    for (size_t i = 0; i < count; i++) {
+        response.topics[i].name = message->topics[i].name;
+        response.topics[i].error_code = error;
+        response.topics[i].error_message = VIEW_NULL;
+    }
+    response.topics_count = (int32_t)count;
+    request_answer(request, request->home, &response);
+}
+
 void create_topics_handle(struct request *request)
 {
     struct topic_command *topics = request_take(request, 1, sizeof *topics);
@@ -97,6 +119,29 @@ static void refuse_deleted(void *response, int16_t error)
     }
 }
 
+/* From version 6 on topics are told apart in a list of structs, before that by name. */
+void delete_topics_refuse(struct request *request, int16_t error)
+{
+    const struct delete_topics_request *message = request->message;
+    struct delete_topics_response response = delete_topics_response_default;
+    bool by_name = request->api_version < 6;
+    int32_t asked = by_name ? message->topic_names_count : message->topics_count;
+    size_t count = asked < 0 ? 0 : (size_t)asked;
+    response.responses = request_elements(
+        request, count, &delete_topics_response_deletable_topic_result_default,
+        sizeof *response.responses);
+    for (size_t i = 0; i < count; i++) {
+        response.responses[i].name =
+            by_name ? message->topic_names[i] : message->topics[i].name;
+        response.responses[i].topic_id =
+            by_name ? (struct uuid){{0}} : message->topics[i].topic_id;
+        response.responses[i].error_code = error;
+        response.responses[i].error_message = VIEW_NULL;
+    }
+    response.responses_count = (int32_t)count;
+    request_answer(request, request->home, &response);
+}
+
 void delete_topics_handle(struct request *request)
 {
     struct topic_command *topics = request_take(request, 1, sizeof *topics);
@@ -120,6 +165,23 @@ static void refuse_grown(void *response, int16_t error)
             out->results[i].error_code = error;
         }
     }
+}
+
+void create_partitions_refuse(struct request *request, int16_t error)
+{
+    const struct create_partitions_request *message = request->message;
+    struct create_partitions_response response = create_partitions_response_default;
+    size_t count = message->topics_count < 0 ? 0 : (size_t)message->topics_count;
+    response.results = request_elements(
+        request, count, &create_partitions_response_create_partitions_topic_result_default,
+        sizeof *response.results);
+    for (size_t i = 0; i < count; i++) {
+        response.results[i].name = message->topics[i].name;
+        response.results[i].error_code = error;
+        response.results[i].error_message = VIEW_NULL;
+    }
+    response.results_count = (int32_t)count;
+    request_answer(request, request->home, &response);
 }
 
 void create_partitions_handle(struct request *request)

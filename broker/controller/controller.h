@@ -23,6 +23,7 @@
 #include "broker/controller/image.h"
 #include "broker/controller/metadata_record.h"
 #include "messages/alter_configs.h"
+#include "messages/broker_registration.h"
 #include "messages/create_partitions.h"
 #include "messages/create_topics.h"
 #include "messages/delete_topics.h"
@@ -90,5 +91,22 @@ MUST_USE enum status controller_alter_configs(const struct controller *controlle
 /* A block of PRODUCER_ID_BLOCK ids that nobody else gets: *first and those after it. */
 void controller_allocate_producer_ids(const struct controller *controller, int32_t broker_id,
                                       struct record_list *records, int64_t *first);
+
+/* A process of a broker registers. Its epoch is the offset of its record, which will be
+ * `next_offset`. The same process again changes nothing and gets the epoch it has. STATUS_LIMIT
+ * when the arena is full. */
+MUST_USE enum status controller_register_broker(const struct controller *controller,
+                                                const struct broker_registration_request *request,
+                                                int64_t next_offset, struct arena *arena,
+                                                struct record_list *records, int64_t *epoch);
+
+/* A broker is gone for good; BROKER_ID_NOT_REGISTERED when there is none of that id. */
+enum kafka_error controller_unregister_broker(const struct controller *controller, int32_t id,
+                                              struct record_list *records);
+
+/* Nobody hears the broker, or somebody does again; nothing when that is known, or when it is not
+ * registered. */
+void controller_fence_broker(const struct controller *controller, int32_t id, bool fenced,
+                             struct record_list *records);
 
 #endif

@@ -45,6 +45,7 @@ void connections_init(struct connections *connections)
     *connections = (struct connections){0};
     list_init(&connections->all);
     list_init(&connections->paused);
+    list_init(&connections->parked);
 }
 
 static void touch(struct connection *connection)

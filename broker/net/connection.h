@@ -70,6 +70,7 @@ struct connection {
 struct connections {
     struct list all;             /* least recently active first */
     struct list paused;
+    struct list parked;          /* struct request: broker/api/parking.h */
     unsigned count;
 };
 

@@ -43,6 +43,7 @@ struct shard {
     struct replicas *replicas;       /* broker/group/replicas.h: groups and topics of this shard */
     struct fetch_sessions *sessions; /* broker/api/fetch_session.h */
     struct peers *peers;             /* broker/peer/peers.h: links to the other nodes */
+    struct controller_calls *controller_calls; /* broker/api/controller_call.h */
     struct producer_ids *producer_ids; /* broker/api/producer_ids.h */
 };
 

@@ -20,12 +20,15 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "broker/api/controller_call.h"
+#include "broker/api/parking.h"
 #include "broker/api/fetch_session.h"
 #include "broker/api/producer_ids.h"
 #include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
 #include "broker/server/cluster.h"
 #include "broker/server/metadata_log.h"
+#include "broker/server/registration.h"
 #include "broker/server/storage_watch.h"
 #include "io/clock.h"
 #include "io/random.h"
@@ -199,6 +202,7 @@ static enum status open_shards(struct broker *broker)
         connections_init(shard->connections);
         shard->producer_ids = memory_new_zero(1, sizeof *shard->producer_ids);
         producer_ids_init(shard->producer_ids);
+        controller_calls_open(shard);
         shard->sessions = memory_new_zero(1, sizeof *shard->sessions);
         fetch_sessions_init(shard->sessions,
                             session_slots / (unsigned)broker->shard_count + 1);
@@ -238,9 +242,22 @@ static void start_accepting(struct broker *broker)
     broker->accepting = true;
 }
 
-/* On shard 0: clients may come. */
-static void tell_ready(struct broker *broker)
+static void serve_parked(struct shard *shard, struct mail *mail)
 {
+    free(mail);
+    parking_end(shard);
+}
+
+/* On shard 0: clients may come, and those that came are served. */
+void broker_ready(struct broker *broker)
+{
+    assert(!atomic_load(&broker->serving));
+    atomic_store(&broker->serving, true);
+    for (int i = 0; i < broker->shard_count && broker->in_cluster; i++) {
+        struct mail *mail = memory_new_zero(1, sizeof *mail);
+        mail->run = serve_parked;
+        shard_post(&broker->shards[i], mail);
+    }
     start_accepting(broker);
     for (int i = 0; i < broker->listeners.count; i++) {
         const struct listener *listener = &broker->listeners.items[i];
@@ -259,7 +276,9 @@ static void tell_ready(struct broker *broker)
 void broker_opened(struct broker *broker)
 {
     journal_running(broker->journal);
-    tell_ready(broker);
+    if (broker->registration == NULL) {
+        broker_ready(broker);
+    }
 }
 
 static void begin_stop(struct shard *shard, struct mail *mail)
@@ -272,6 +291,7 @@ static void begin_stop(struct shard *shard, struct mail *mail)
         shard->broker->acceptor_count = 0;
     }
     connections_close_all(shard);
+    controller_calls_end(shard);
     if (shard->replicas != NULL) {
         replicas_checkpoint_all(shard->replicas);
     }
@@ -325,6 +345,8 @@ static void close_shards(struct broker *broker)
             replicas_close(shard->replicas);
         }
         fetch_sessions_free(shard->sessions);
+        controller_calls_close(shard);
+        producer_ids_free(shard->producer_ids);
         shard_close(shard);
         free(shard->replicas);
         free(shard->sessions);
@@ -354,6 +376,7 @@ static void close_broker(struct broker *broker)
     }
     close_shards(broker);
     metadata_log_free(broker->metadata);
+    registration_free(broker->registration);
     if (broker->writer != NULL) {
         log_writer_free(broker->writer);
     }
@@ -392,6 +415,9 @@ static enum status open_broker(struct broker *broker)
         open_replicas(broker);
         metadata_log_start(broker);
         cluster_open_links(broker);
+        if (broker->in_cluster && config_has_role(broker->config, "broker")) {
+            registration_start(broker);
+        }
         if (broker->in_cluster) {
             start_accepting(broker); /* the others come in, before this node is ready for clients */
         }

@@ -51,6 +51,8 @@ struct broker {
     struct journal *journal;
     struct boot boot;
     struct metadata_log *metadata;       /* broker/server/metadata_log.h; lives on shard 0 */
+    struct registration *registration;   /* broker/server/registration.h; null: stands alone */
+    atomic_bool serving;                 /* clients' requests are run, and do not wait */
     atomic_bool stopping;
     _Atomic uint64_t stop_deadline_ms;   /* monotonic */
     _Atomic int storage_failure;         /* enum status of the first failure; 0: none */
@@ -63,5 +65,8 @@ int broker_run(const struct config *config);
 
 /* For the metadata log, on shard 0: every group that was here at the start is open. */
 void broker_opened(struct broker *broker);
+
+/* For the registration, on shard 0: what clients are told is true from now on. */
+void broker_ready(struct broker *broker);
 
 #endif

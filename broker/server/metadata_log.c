@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/group/boot.h"
+#include "broker/server/fencing.h"
 #include "broker/server/leftovers.h"
+#include "broker/server/metadata_members.h"
 #include "broker/server/metadata_state.h"
 #include "messages/errors.h"
 
@@ -166,15 +168,20 @@ static const struct group_machine metadata_machine = {
 static void open_group(struct shard *shard, struct mail *mail)
 {
     struct metadata_log *log = container_of(mail, struct metadata_log, start);
+    size_t member_count;
+    struct raft_member *members = metadata_members_at_start(log->broker, &member_count);
     struct group_start start = {
         .id = METADATA_GROUP_ID,
         .machine = &metadata_machine,
         .machine_state = log,
         .boot = boot_find(&log->broker->boot, METADATA_GROUP_ID),
+        .members = members,
+        .member_count = member_count,
     };
     enum status status = group_open(shard, &start, &log->group);
     assert(status == STATUS_OK);
     (void)status;
+    free(members);
     log->opened_index = raft_last_index(log->group->raft);
     if (log->group->storage != STATUS_OK) {
         log_error("metadata", "without __cluster_metadata nothing can be served: restore the data "
@@ -189,6 +196,7 @@ void metadata_log_start(struct broker *broker)
     log->image = image_new(broker->config);
     list_init(&log->commands);
     metadata_rounds_init(log);
+    fencing_init(&log->fencing);
     log->start.run = open_group;
     broker->metadata = log;
     shard_post(&broker->shards[0], &log->start);
@@ -201,6 +209,8 @@ void metadata_log_tick(struct broker *broker, uint64_t now_ms)
         consider_begin(log);
     }
     metadata_rounds_tick(log, now_ms);
+    metadata_members_update(log);
+    fencing_tick(log, now_ms);
 }
 
 void metadata_log_free(struct metadata_log *log)
@@ -210,6 +220,7 @@ void metadata_log_free(struct metadata_log *log)
     }
     image_changes_free(&log->changes);
     image_free(log->image);
+    fencing_free(&log->fencing);
     log_reader_free(&log->reader);
     free(log);
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "broker/group/replicas.h"
 #include "broker/server/leftovers.h"
+#include "broker/server/metadata_members.h"
 #include "messages/errors.h"
 
 struct metadata_update {
@@ -151,6 +152,7 @@ static void update_visits(struct shard *shard, struct mail *mail)
     shard->replicas->groups_starting++;
     shard->replicas->update = update;
     if (update->cluster != NULL) {
+        metadata_members_link(shard, shard->replicas->cluster, update->cluster);
         replicas_set_cluster(shard->replicas, update->cluster);
     }
     replicas_change(shard->replicas, &update->changes);

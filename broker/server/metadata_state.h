@@ -1,6 +1,6 @@
 /* The inside of the metadata log, for its own files alone: metadata_log.c (the group's machine and
  * the image), metadata_rounds.c (changes through the shards), metadata_commands.c (the queue),
- * metadata_snapshot.c. All of it lives on shard 0.
+ * metadata_snapshot.c, fencing.c, metadata_members.c. All of it lives on shard 0.
  */
 #ifndef OTTLA_BROKER_SERVER_METADATA_STATE_H
 #define OTTLA_BROKER_SERVER_METADATA_STATE_H
@@ -16,6 +16,23 @@
 #define SNAPSHOT_KEY VIEW_LITERAL("snapshot")
 
 struct metadata_update;
+
+/* When a broker was last heard, or the leadership began. */
+struct broker_heard {
+    int32_t node;
+    uint64_t at_ms;
+};
+
+/* See fencing.h. */
+struct fencing {
+    struct metadata_command command;
+    struct broker_heard *heard;
+    int heard_count;
+    uint64_t next_look_ms;
+    int32_t node;                        /* of the command */
+    bool fence;
+    bool is_under_way;
+};
 
 struct metadata_log {
     struct broker *broker;
@@ -38,6 +55,8 @@ struct metadata_log {
     struct list commands;                /* struct metadata_command, waiting for their turn */
     struct metadata_command *current;    /* its records are not committed yet */
     struct append append;                /* of the current command */
+
+    struct fencing fencing;
 
     struct metadata_command snapshot;    /* the log's own command */
     struct proposal log_start;           /* follows a snapshot */

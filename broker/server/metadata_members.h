@@ -1,0 +1,20 @@
+/* Who takes part in the metadata group: the voters of controller.quorum.voters vote; brokers that
+ * are none of them learn, from their registration until they are unregistered. */
+#ifndef OTTLA_BROKER_SERVER_METADATA_MEMBERS_H
+#define OTTLA_BROKER_SERVER_METADATA_MEMBERS_H
+
+#include "broker/group/group.h"
+#include "broker/server/metadata_state.h"
+
+/* The members that the group is opened with: the voters. Null when this node stands alone. The
+ * caller frees. */
+struct raft_member *metadata_members_at_start(const struct broker *broker, size_t *count);
+
+/* On the leader: makes the learners those that are registered. */
+void metadata_members_update(struct metadata_log *log);
+
+/* The nodes that this shard reaches are the voters and the brokers of the picture. */
+void metadata_members_link(struct shard *shard, const struct cluster_image *before,
+                           const struct cluster_image *now);
+
+#endif
