@@ -7,6 +7,7 @@
 #include "broker/api/request.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
+#include "io/clock.h"
 #include "messages/errors.h"
 #include "messages/peer.h"
 #include "protocol/api_table.h"
@@ -42,11 +43,17 @@ static void judge(struct request *request, const struct peer_hello_request *hell
 static void let_in(struct request *request, const struct peer_hello_request *hello,
                    struct peer_hello_response *response)
 {
-    struct liveness_node *node =
-        liveness_add(&request->home->broker->liveness, hello->node_id);
+    struct liveness *liveness = &request->home->broker->liveness;
+    struct liveness_node *node = liveness_add(liveness, hello->node_id);
     if (node == NULL) {
         response->error_code = KAFKA_POLICY_VIOLATION;
         response->error_message = VIEW_LITERAL("the cluster has too many nodes");
+        return;
+    }
+    if (!liveness_join(liveness, node, hello->incarnation, clock_monotonic_ms())) {
+        response->error_code = KAFKA_DUPLICATE_BROKER_REGISTRATION;
+        response->error_message = arena_format(
+            &request->arena, "another process with node.id %d is connected", hello->node_id);
         return;
     }
     connection_becomes_peer(request->connection, node);

@@ -1,6 +1,7 @@
 /* PeerRaft: Raft messages of many groups come from another node. They are brought to the shards of
  * their groups, one mail for each shard; entries stay where they are in the request's frame, which
- * the mail holds. There is no answer. What is not for a group here is dropped there. */
+ * the mail holds, unless they are a small part of it. There is no answer. What is not for a group
+ * here is dropped there. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@
 struct raft_item {
     uint64_t group;
     struct raft_message message;
+    struct block *own;           /* of the entries' payloads; null: they lie in the frame */
 };
 
 /* The messages for one shard. */
@@ -31,8 +33,10 @@ static void arrived(struct shard *shard, struct mail *mail)
 {
     struct raft_leg *leg = container_of(mail, struct raft_leg, mail);
     assert(leg->count > 0);
-    for (size_t i = 0; i < leg->count && shard->replicas != NULL; i++) {
+    assert(shard->replicas != NULL);
+    for (size_t i = 0; i < leg->count; i++) {
         replicas_raft_message(shard->replicas, leg->items[i].group, &leg->items[i].message);
+        block_unref(leg->items[i].own);
     }
     block_unref(leg->frame);
     free(leg->items);
@@ -78,7 +82,9 @@ static void fill_legs(const struct broker *broker, const struct request *request
         struct raft_leg *leg = legs[shard_of(broker, one)];
         struct raft_item *item = &leg->items[leg->count++];
         item->group = (uint64_t)one->group;
-        item->message = raft_message_of(one, request->frame, leg->entries + leg->entry_count);
+        struct raft_entry *entries = leg->entries + leg->entry_count;
+        item->message = raft_message_of(one, request->frame, entries);
+        item->own = raft_message_detach(entries, item->message.entry_count, request->frame_length);
         item->message.from = from;
         item->message.to = broker->node_id;
         leg->entry_count += item->message.entry_count;

@@ -163,7 +163,6 @@ void connection_becomes_peer(struct connection *connection, struct liveness_node
     assert(connection->peer == NULL);
     uncount(connection);
     connection->peer = node;
-    liveness_joined(node, clock_monotonic_ms());
 }
 
 void connection_close(struct connection *connection, const char *reason)

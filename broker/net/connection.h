@@ -95,7 +95,7 @@ void connection_close(struct connection *connection, const char *reason);
 
 /* The other side is another node of the cluster, which said hello: from now on the bounds on
  * clients do not hold for it, its answers are written as they come, and what it sends proves it
- * alive. */
+ * alive. liveness_join was asked and said yes. */
 void connection_becomes_peer(struct connection *connection, struct liveness_node *node);
 
 /* Called when a request at any place of the queue has its answer: writes what is due in order; to

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/memory.h"
@@ -18,6 +19,8 @@ enum {
     MESSAGE_BYTES = 62,          /* on the wire, without entries */
     ENTRY_BYTES = 13,            /* without payload */
     KEPT_ENTRIES = 4096,         /* room that stays for the next frame */
+    SMALL_FRAME_BYTES = 64 * 1024,
+    LEAST_SHARE = 4,             /* a message below a fourth of its frame has its payloads copied */
 };
 
 static void give_back_block(const void *data, size_t length, void *argument)
@@ -206,6 +209,29 @@ struct raft_message raft_message_of(const struct peer_raft_request_message *wire
         }
     }
     return message;
+}
+
+struct block *raft_message_detach(struct raft_entry *entries, size_t count, size_t frame_length)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        total += entries[i].payload.length;
+    }
+    assert(total <= frame_length);
+    if (total == 0 || frame_length <= SMALL_FRAME_BYTES || total >= frame_length / LEAST_SHARE) {
+        return NULL;
+    }
+    struct block *block = block_new(total);
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct slice *payload = &entries[i].payload;
+        if (payload->length > 0) {
+            memcpy(block->bytes + at, payload->data, payload->length);
+            *payload = slice_of(block, at, payload->length);
+            at += payload->length;
+        }
+    }
+    return block;
 }
 
 void peer_frame_begin(struct buffer *frame, int16_t api_key, int16_t api_version,

@@ -44,6 +44,11 @@ void raft_outbox_free(struct raft_outbox *outbox);
 struct raft_message raft_message_of(const struct peer_raft_request_message *wire,
                                     struct block *frame, struct raft_entry *entries);
 
+/* Gives the message's payloads a block of their own, when they are a small part of a large frame:
+ * who keeps them must not keep all the rest. Returns the block, whose reference is the caller's, or
+ * null when they stay where they are. `entries` are the message's. */
+struct block *raft_message_detach(struct raft_entry *entries, size_t count, size_t frame_length);
+
 /* A frame's start: four bytes for the size and the header of a request. */
 void peer_frame_begin(struct buffer *frame, int16_t api_key, int16_t api_version,
                       int32_t correlation_id);

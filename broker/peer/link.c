@@ -213,7 +213,12 @@ static void hello_answered(struct peer_link *link, struct slice frame)
     if (message_decode(&peer_hello_response_type, 0, &rest, &arena, &hello) != STATUS_OK) {
         broken_for(link, "its answer to hello cannot be read", BACKOFF_REFUSED_MS);
     } else if (check_hello(link, &hello, text, sizeof text) != NULL) {
-        broken_for(link, text, BACKOFF_REFUSED_MS);
+        /* After a quick restart the other node may not know yet that the process before is gone. */
+        if (hello.error_code == KAFKA_DUPLICATE_BROKER_REGISTRATION) {
+            broken(link, text);
+        } else {
+            broken_for(link, text, BACKOFF_REFUSED_MS);
+        }
     } else {
         come_up(link);
     }

@@ -18,6 +18,12 @@ struct lost_mail {
     int32_t node;
 };
 
+void liveness_init(struct liveness *liveness)
+{
+    *liveness = (struct liveness){0};
+    pthread_mutex_init(&liveness->lock, NULL);
+}
+
 static struct liveness_node *find(const struct liveness *liveness, int32_t node, int32_t key)
 {
     assert(node >= 0 && node < INT32_MAX);
@@ -63,10 +69,22 @@ void liveness_heard(struct liveness_node *node, uint64_t now_ms)
     }
 }
 
-void liveness_joined(struct liveness_node *node, uint64_t now_ms)
+bool liveness_join(struct liveness *liveness, struct liveness_node *node,
+                   struct uuid incarnation, uint64_t now_ms)
 {
-    atomic_fetch_add(&node->incoming, 1);
-    liveness_heard(node, now_ms);
+    pthread_mutex_lock(&liveness->lock);
+    bool is_other = atomic_load(&node->incoming) > 0 &&
+                    !uuid_equal(node->incarnation, incarnation) &&
+                    liveness_is_alive(node, now_ms);
+    if (!is_other) {
+        node->incarnation = incarnation;
+        atomic_fetch_add(&node->incoming, 1);
+    }
+    pthread_mutex_unlock(&liveness->lock);
+    if (!is_other) {
+        liveness_heard(node, now_ms);
+    }
+    return !is_other;
 }
 
 static void tell_shard(struct shard *shard, struct mail *mail)

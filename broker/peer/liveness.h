@@ -2,14 +2,18 @@
  *
  * Whatever comes from a node proves it alive; a node from which nothing came for
  * LIVENESS_SILENT_MS, or whose last incoming connection broke, is lost, and every shard is told so
- * once. The table only grows, by node ids that peers name; there are no locks.
+ * once. The table only grows, by node ids that peers name; reading takes no lock.
  */
 #ifndef OTTLA_BROKER_PEER_LIVENESS_H
 #define OTTLA_BROKER_PEER_LIVENESS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/status.h"
+#include "base/uuid.h"
 
 struct broker;
 
@@ -20,12 +24,17 @@ struct liveness_node {
     atomic_int incoming;         /* connections on which the node said hello */
     _Atomic uint64_t heard_ms;   /* monotonic */
     atomic_bool alive;           /* not lost since it was last heard */
+    struct uuid incarnation;     /* of the process that said hello; guarded by the lock */
 };
 
 struct liveness {
+    pthread_mutex_t lock;        /* for hellos */
     struct liveness_node nodes[LIVENESS_NODES];
     atomic_bool any;             /* a link to another node was made */
 };
+
+/* Starts with none. */
+void liveness_init(struct liveness *liveness);
 
 /* The node's place, made when it has none; null when the table is full. Any thread. */
 struct liveness_node *liveness_add(struct liveness *liveness, int32_t node);
@@ -39,8 +48,13 @@ int32_t liveness_id(const struct liveness_node *node);
 /* Something came from the node. Any thread. */
 void liveness_heard(struct liveness_node *node, uint64_t now_ms);
 
-/* A connection on which the node said hello was opened, or was closed. Any thread. */
-void liveness_joined(struct liveness_node *node, uint64_t now_ms);
+/* The node said hello on a connection. False when another process with the same node id is alive:
+ * one of the two has a wrong configuration, and together they would break every promise. Any
+ * thread. */
+MUST_USE bool liveness_join(struct liveness *liveness, struct liveness_node *node,
+                            struct uuid incarnation, uint64_t now_ms);
+
+/* A connection on which the node had said hello was closed. Any thread. */
 void liveness_left(struct broker *broker, struct liveness_node *node);
 
 /* Whether it was heard within LIVENESS_SILENT_MS and is not lost. */

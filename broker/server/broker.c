@@ -461,6 +461,7 @@ int broker_run(const struct config *config)
     broker->node_id = config_int(config, CONFIG_NODE_ID);
     broker->rack = config_string(config, CONFIG_BROKER_RACK);
     arena_init(&broker->arena, ARENA_BYTES);
+    liveness_init(&broker->liveness);
     broker->shard_count = count_shards(config);
     broker->shards = memory_new_zero((size_t)broker->shard_count, sizeof *broker->shards);
     log_info("server", "Ottla " OTTLA_VERSION " starts");

@@ -181,6 +181,36 @@ START_TEST(large_payloads_go_by_reference)
 }
 END_TEST
 
+START_TEST(a_small_part_of_a_large_frame_is_copied)
+{
+    struct block *frame = block_new(400000);
+    memset(frame->bytes, 'f', frame->capacity);
+    struct raft_entry entries[3] = {{.payload = slice_of(frame, 10, 5000)},
+                                    {.index = 2},
+                                    {.payload = slice_of(frame, 300000, 1)}};
+    frame->bytes[10] = 'a';
+    frame->bytes[300000] = 'b';
+    ck_assert_ptr_null(raft_message_detach(entries, 3, 64 * 1024)); /* not a large frame */
+    ck_assert_ptr_null(raft_message_detach(entries + 1, 1, 400000)); /* nothing to copy */
+    ck_assert_ptr_eq(entries[0].payload.block, frame);
+    struct block *own = raft_message_detach(entries, 3, 400000);
+    ck_assert_ptr_nonnull(own);
+    ck_assert_uint_eq(own->capacity, 5001);
+    ck_assert_ptr_eq(entries[0].payload.block, own);
+    ck_assert_ptr_null(entries[1].payload.block);
+    ck_assert_ptr_eq(entries[2].payload.block, own);
+    block_unref(frame);
+    ck_assert_int_eq(entries[0].payload.data[0], 'a');
+    ck_assert_int_eq(entries[0].payload.data[4999], 'f');
+    ck_assert_int_eq(entries[2].payload.data[0], 'b');
+    block_unref(own);
+    struct block *full = block_new(400000);
+    struct raft_entry large = {.payload = slice_of(full, 0, 100000)};
+    ck_assert_ptr_null(raft_message_detach(&large, 1, 400000));
+    block_unref(full);
+}
+END_TEST
+
 START_TEST(what_is_not_sent_is_let_go)
 {
     struct raft_entry entries[ENTRIES];
@@ -223,6 +253,7 @@ int main(void)
     tcase_add_test(tests, entries_of_every_size_come_back);
     tcase_add_test(tests, every_field_comes_back);
     tcase_add_test(tests, large_payloads_go_by_reference);
+    tcase_add_test(tests, a_small_part_of_a_large_frame_is_copied);
     tcase_add_test(tests, what_is_not_sent_is_let_go);
     tcase_add_test(tests, a_beat_is_a_frame_without_messages);
     suite_add_tcase(suite, tests);

@@ -10,6 +10,7 @@
 #include "broker/peer/peer_table.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
+#include "io/random.h"
 #include "messages/api_versions.h"
 #include "protocol/api_table.h"
 #include "tests/unit/runner.h"
@@ -47,6 +48,8 @@ static struct node *open_node(int32_t id, const char *cluster_id)
     broker->shards = calloc(SHARDS, sizeof *broker->shards);
     broker->connection_limits.max_frame_bytes = 1 << 20;
     broker->connection_limits.max_queued_bytes = 1 << 20;
+    liveness_init(&broker->liveness);
+    broker->self.incarnation = random_uuid();
     connection_register_init(&broker->connection_register, 1000, 1000);
     broker->resolver = resolver_new();
     for (int i = 0; i < SHARDS; i++) {

@@ -15,6 +15,7 @@ static struct broker *open_world(void)
 {
     struct broker *broker = calloc(1, sizeof *broker);
     broker->node_id = 1;
+    liveness_init(&broker->liveness);
     broker->shard_count = SHARDS;
     broker->shards = calloc(SHARDS, sizeof *broker->shards);
     for (int i = 0; i < SHARDS; i++) {
@@ -96,19 +97,37 @@ START_TEST(the_last_connection_decides)
 {
     struct broker *broker = open_world();
     struct liveness_node *node = liveness_add(&broker->liveness, 2);
-    liveness_joined(node, 10);
-    liveness_joined(node, 10);
+    struct uuid first = {.bytes = {1}};
+    struct uuid second = {.bytes = {2}};
+    ck_assert(liveness_join(&broker->liveness, node, first, 10));
+    ck_assert(liveness_join(&broker->liveness, node, first, 10));
     liveness_left(broker, node);
     ck_assert_int_eq(told(broker), 0);
     ck_assert(liveness_is_alive(node, 11));
     liveness_left(broker, node);
     ck_assert_int_eq(told(broker), SHARDS);
     ck_assert(!liveness_is_alive(node, 11));
-    liveness_joined(node, 12);
+    ck_assert(liveness_join(&broker->liveness, node, second, 12));
     ck_assert(liveness_is_alive(node, 12));
     atomic_store(&broker->stopping, true);
     liveness_left(broker, node);
     ck_assert_int_eq(told(broker), 0); /* nobody is left who would care */
+    close_world(broker);
+}
+END_TEST
+
+START_TEST(two_processes_cannot_be_one_node)
+{
+    struct broker *broker = open_world();
+    struct liveness_node *node = liveness_add(&broker->liveness, 2);
+    struct uuid first = {.bytes = {1}};
+    struct uuid second = {.bytes = {2}};
+    ck_assert(liveness_join(&broker->liveness, node, first, 10));
+    ck_assert(!liveness_join(&broker->liveness, node, second, 10));
+    ck_assert(liveness_join(&broker->liveness, node, first, 20));
+    /* The first was cut off, though its connections are not closed yet. */
+    ck_assert(liveness_join(&broker->liveness, node, second, 21 + LIVENESS_SILENT_MS));
+    ck_assert(!liveness_join(&broker->liveness, node, first, 21 + LIVENESS_SILENT_MS));
     close_world(broker);
 }
 END_TEST
@@ -131,6 +150,7 @@ int main(void)
     tcase_add_test(tests, each_node_has_one_place);
     tcase_add_test(tests, silence_is_told_once);
     tcase_add_test(tests, the_last_connection_decides);
+    tcase_add_test(tests, two_processes_cannot_be_one_node);
     tcase_add_test(tests, this_node_lives);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
