@@ -35,6 +35,8 @@ void describe_cluster_handle(struct request *request);
 void peer_hello_handle(struct request *request);
 void peer_raft_handle(struct request *request);
 void peer_leaders_handle(struct request *request);
+void peer_install_handle(struct request *request);
+void peer_read_handle(struct request *request);
 void peer_forward_handle(struct request *request);
 
 /* Likewise, but never from a client: see service_find_inside. */

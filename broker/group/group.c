@@ -20,6 +20,7 @@
 #include "broker/group/group_members.h"
 #include "broker/group/group_role.h"
 #include "broker/group/group_window.h"
+#include "broker/group/install.h"
 #include "broker/group/partition.h"
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
@@ -85,6 +86,9 @@ static enum status apply_payload(struct group *group, struct slice payload, int6
 static void apply_up_to(struct group *group, uint64_t last)
 {
     int64_t now_ms = clock_wall_ms();
+    if (group->installing) {
+        return; /* goes on when its logs are up to date */
+    }
     while (group->applied_index < last && group->storage == STATUS_OK) {
         struct raft_entry entry = *raft_entry_at(group->raft, group->applied_index + 1);
         assert(entry.index == group->applied_index + 1);
@@ -103,6 +107,12 @@ static void apply_up_to(struct group *group, uint64_t last)
     }
     mark_dirty(group);
     proposals_complete(group);
+}
+
+void group_resume(struct group *group)
+{
+    apply_up_to(group, raft_commit_index(group->raft));
+    group_lead_when_ready(group);
 }
 
 /* Time is wanted, or not any more. */
@@ -155,8 +165,7 @@ static void carry_out(struct group *group, const struct raft_action *action)
         keep_time(group, raft_needs_ticks(group->raft));
         break;
     case RAFT_ACTION_SNAPSHOT_NEEDED:
-        log_info("group", "group %" PRIu64 ": node %d lacks what is not in memory any more",
-                 group->id, action->snapshot.node);
+        install_send(group, action->snapshot.node);
         break;
     default:
         break; /* sent out, or nothing to be done */
@@ -388,6 +397,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     group->start_deadline_ms = clock_monotonic_ms() + GROUP_START_MS;
     proposals_init(group);
     list_init(&group->writes);
+    list_init(&group->installs);
     topic_log_adopt(group, start->topic);
     directory_add(&shard->broker->directory, group->id);
     struct checkpoint checkpoint;
@@ -443,6 +453,7 @@ void group_close(struct group *group, bool deleted)
     group_started(group);
     group_stop_leading(group);
     keep_time(group, false);
+    install_cancel(group);
     if (group->machine != NULL) {
         group->machine->close(group);
     }

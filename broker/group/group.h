@@ -53,6 +53,9 @@ struct group_machine {
     void (*led)(struct group *group, bool leads);
     /* The group has got partitions that it had not. May be null. */
     void (*grown)(struct group *group);
+    /* The partition's log begins anew, empty: what was made from it before does not count. May be
+     * null. */
+    void (*restarted)(struct group *group, struct partition *partition);
     /* Lets go of machine_state. */
     void (*close)(struct group *group);
 };
@@ -86,12 +89,14 @@ struct group {
     uint64_t lead_index;              /* leader: applied up to here means that all is there */
     uint64_t dirty_since_ms;
     enum status storage;              /* STATUS_OK, or why the group is offline */
+    struct list installs;             /* of replicas, asked for by this leader (install.h) */
     struct list writes;               /* under way to the journal, of a group with peers */
     unsigned io_pending;              /* journal and writer operations under way */
     bool leads;                       /* leader, and all that came before is applied */
     bool checkpointing;
     bool checkpoint_again;            /* asked for while one was under way */
     bool damaged;                     /* stored bytes are lost: offline until repaired */
+    bool installing;                  /* applies nothing: its logs are brought up to date */
     bool starting;                    /* counted in the shard's groups_starting */
     bool closed;                      /* deleted; freed when io_pending is 0 */
 };

@@ -70,21 +70,8 @@ static void all_flushed(struct checkpoint_run *run)
         run_ended(run);
         return;
     }
-    run->checkpoint.partitions = memory_new_zero((size_t)group->partition_count,
-                                                 sizeof *run->checkpoint.partitions);
-    for (int32_t i = 0; i < group->partition_count; i++) {
-        struct partition *partition = group->partitions[i];
-        if (partition_log_segment_count(partition->log) == 0) {
-            continue; /* never written: nothing to vouch for */
-        }
-        run->checkpoint.partitions[run->checkpoint.partition_count++] =
-            (struct checkpoint_partition){
-                .topic_id = topic_log_id(group),
-                .partition = partition->number,
-                .next_offset = partition_log_synced(partition->log),
-                .log_start = partition_log_start(partition->log),
-            };
-    }
+    run->checkpoint.partition_count =
+        topic_log_checkpoint_partitions(group, &run->checkpoint.partitions);
     run->job = (struct log_job){.run = write_file, .done = file_written, .fatal = true};
     log_writer_submit(replicas->writer, replicas->logs, &run->job);
 }

@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "broker/group/directory.h"
+#include "broker/group/install.h"
 #include "broker/group/partition.h"
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
@@ -84,6 +85,7 @@ void group_role_changed(struct group *group, enum raft_role role)
         return;
     }
     group_stop_leading(group);
+    install_cancel(group);
     if (raft_leader(group->raft) != RAFT_NO_NODE) {
         group_started(group);
     }

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "broker/group/group_members.h"
+#include "broker/group/install.h"
 #include "broker/group/replicas.h"
 #include "raft/raft.h"
 
@@ -21,9 +22,10 @@ enum {
 /* What the slowest peer that answers has; applied_index when nobody lacks anything. */
 static uint64_t needed_from(const struct group *group)
 {
-    uint64_t needed = group->applied_index;
+    uint64_t needed = install_needed(group);
     size_t count;
     const struct raft_member *members = raft_members(group->raft, &count);
+    needed = needed < group->applied_index ? needed : group->applied_index;
     for (size_t i = 0; i < count; i++) {
         struct raft_peer_info peer;
         if (raft_peer_info(group->raft, members[i].id, &peer) && peer.recently_active &&

@@ -13,6 +13,7 @@
 #include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
+#include "io/clock.h"
 #include "messages/errors.h"
 #include "protocol/records.h"
 
@@ -284,17 +285,9 @@ int16_t partition_delete_records(struct partition *partition, int64_t offset,
     return error_of_result(result);
 }
 
-static enum status apply_batch(struct partition *partition, struct slice batch, int64_t now_ms)
+static enum status append_to_log(struct partition *partition, struct slice batch, int64_t now_ms)
 {
-    struct batch_header header;
-    enum status status = batch_read_header(slice_view(batch), &header);
-    if (status != STATUS_OK) {
-        return STATUS_CORRUPT;
-    }
-    if (header.base_offset < partition_log_end(partition->log)) {
-        return STATUS_OK; /* it was in the log before the restart */
-    }
-    status = partition_log_append(partition->log, batch, now_ms);
+    enum status status = partition_log_append(partition->log, batch, now_ms);
     if (status != STATUS_OK) {
         return status;
     }
@@ -304,6 +297,36 @@ static enum status apply_batch(struct partition *partition, struct slice batch, 
     }
     partition_wake(partition);
     return STATUS_OK;
+}
+
+enum status partition_take(struct partition *partition, struct slice batch)
+{
+    assert(partition->log != NULL && partition->group->installing);
+    return append_to_log(partition, batch, clock_wall_ms());
+}
+
+enum status partition_restart(struct partition *partition, int64_t offset)
+{
+    const struct group_machine *machine = partition->group->machine;
+    assert(offset > partition_log_end(partition->log));
+    enum status status = partition_log_reset(partition->log, offset);
+    if (status == STATUS_OK && machine != NULL && machine->restarted != NULL) {
+        machine->restarted(partition->group, partition);
+    }
+    return status;
+}
+
+static enum status apply_batch(struct partition *partition, struct slice batch, int64_t now_ms)
+{
+    struct batch_header header;
+    enum status status = batch_read_header(slice_view(batch), &header);
+    if (status != STATUS_OK) {
+        return STATUS_CORRUPT;
+    }
+    if (header.base_offset < partition_log_end(partition->log)) {
+        return STATUS_OK; /* it was in the log before */
+    }
+    return append_to_log(partition, batch, now_ms);
 }
 
 enum status partition_apply(struct partition *partition, enum payload_kind kind,

@@ -84,6 +84,12 @@ int16_t partition_epoch_error(const struct partition *partition, int32_t epoch);
 MUST_USE enum status partition_apply(struct partition *partition, enum payload_kind kind,
                                      struct slice body, int64_t now_ms);
 
+/* The next batch of the log, committed elsewhere and copied from there; whole and checked. */
+MUST_USE enum status partition_take(struct partition *partition, struct slice batch);
+
+/* The log begins anew at this offset, empty: what comes next there is not kept by the leader. */
+MUST_USE enum status partition_restart(struct partition *partition, int64_t offset);
+
 /* Wakes everybody who watches. */
 void partition_wake(struct partition *partition);
 

@@ -45,6 +45,7 @@ struct replicas {
     struct list dirty;                /* groups with something to checkpoint, oldest first */
     struct list ticking;              /* groups that need Raft's ticks */
     struct early early;               /* messages for groups that are not here yet */
+    unsigned installs_sent;           /* replicas that groups led here bring up to date */
     uint64_t window_bytes;            /* of entries that all groups keep for peers */
     uint64_t next_invalid_log_ms;     /* broken messages are logged once in a while */
     uint64_t next_stall_log_ms;       /* and so is a disk that stands still */

@@ -112,3 +112,26 @@ enum status topic_log_open(struct partition *partition, const struct checkpoint 
                                : partition_log_open(logs, &identity, &group->log_settings,
                                                     &recovery, &partition->log, damage);
 }
+
+size_t topic_log_checkpoint_partitions(const struct group *group,
+                                       struct checkpoint_partition **partitions)
+{
+    size_t count = 0;
+    struct checkpoint_partition *made =
+        memory_new_zero((size_t)group->partition_count, sizeof *made);
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        const struct partition *partition = group->partitions[i];
+        if (partition_log_segment_count(partition->log) == 0) {
+            continue; /* never written: nothing to vouch for */
+        }
+        assert(partition_log_synced(partition->log) <= partition_log_end(partition->log));
+        made[count++] = (struct checkpoint_partition){
+            .topic_id = topic_log_id(group),
+            .partition = partition->number,
+            .next_offset = partition_log_synced(partition->log),
+            .log_start = partition_log_start(partition->log),
+        };
+    }
+    *partitions = made;
+    return count;
+}

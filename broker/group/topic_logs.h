@@ -29,4 +29,9 @@ MUST_USE enum status topic_log_open(struct partition *partition,
                                     const struct checkpoint *checkpoint, bool all_in_journal,
                                     struct log_damage *damage);
 
+/* What a checkpoint says of the group's partitions: a new array (the caller's), and how many are in
+ * it. Of a log that was never written there is nothing to say. */
+size_t topic_log_checkpoint_partitions(const struct group *group,
+                                       struct checkpoint_partition **partitions);
+
 #endif

@@ -329,12 +329,12 @@ static void stop_shards(struct broker *broker)
 static void close_shards(struct broker *broker)
 {
     drain_shards(broker);
-    cluster_close_links(broker);
     for (int i = 0; i < broker->shard_count; i++) {
         if (broker->shards[i].replicas != NULL) {
             replicas_close_groups(broker->shards[i].replicas);
         }
     }
+    cluster_close_links(broker); /* groups that still live would send */
     drain_shards(broker);
     for (int i = 0; i < broker->shard_count; i++) {
         struct shard *shard = &broker->shards[i];

@@ -3,6 +3,8 @@
 #include "broker/group/proposals.h"
 
 #include "broker/group/group_members.h"
+#include "broker/peer/liveness.h"
+#include "io/clock.h"
 #include "tests/unit/broker/group/bench.h"
 
 struct waiter {
@@ -108,6 +110,9 @@ START_TEST(in_sync_is_who_answers_and_has_no_snapshot_to_take)
 {
     struct bench *bench = bench_new(3);
     int32_t nodes[3];
+    for (int32_t node = 2; node <= 3; node++) {
+        liveness_joined(liveness_add(&bench->broker.liveness, node), clock_monotonic_ms());
+    }
     ck_assert_uint_eq(group_in_sync(&bench->group, nodes, 3), 0);
     bench_elect(bench);
     ck_assert_uint_eq(group_in_sync(&bench->group, nodes, 3), 3);
