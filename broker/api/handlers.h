@@ -32,6 +32,8 @@ void create_partitions_handle(struct request *request);
 void delete_groups_handle(struct request *request);
 void offset_delete_handle(struct request *request);
 void describe_cluster_handle(struct request *request);
+void describe_quorum_handle(struct request *request);
+void unregister_broker_handle(struct request *request);
 void peer_hello_handle(struct request *request);
 void peer_raft_handle(struct request *request);
 void peer_leaders_handle(struct request *request);
@@ -48,5 +50,7 @@ void peer_auto_create_handle(struct request *request);
 void create_topics_refuse(struct request *request, int16_t error);
 void delete_topics_refuse(struct request *request, int16_t error);
 void create_partitions_refuse(struct request *request, int16_t error);
+void describe_quorum_refuse(struct request *request, int16_t error);
+void unregister_broker_refuse(struct request *request, int16_t error);
 
 #endif

@@ -11,6 +11,8 @@
 #include "broker/group/group_role.h"
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
+#include "broker/peer/peers.h"
+#include "broker/server/broker.h"
 #include "io/clock.h"
 
 enum { LOG_EVERY_MS = 1000, STALLED_MS = 1500 };
@@ -87,6 +89,29 @@ void replicas_hand_over(struct replicas *replicas)
             group_step(group, &transfer);
         }
     }
+}
+
+static bool has_heir(const struct group *group)
+{
+    size_t count;
+    const struct broker *broker = group->shard->broker;
+    const struct raft_member *members = raft_members(group->raft, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (members[i].id != broker->node_id && (members[i].flags & RAFT_VOTER) != 0 &&
+            peers_is_alive(broker, members[i].id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool replicas_may_hand_over(const struct replicas *replicas)
+{
+    const struct group *group = replicas->groups;
+    while (group != NULL && (raft_role(group->raft) != RAFT_LEADER || !has_heir(group))) {
+        group = group->by_id.next;
+    }
+    return group != NULL;
 }
 
 static void tick_group(struct group *group, uint64_t now_ms)

@@ -121,6 +121,9 @@ void replicas_raft_tick(struct replicas *replicas, uint64_t now_ms);
  * takes some messages until they do. */
 void replicas_hand_over(struct replicas *replicas);
 
+/* Whether this node leads a group of the shard that another node, which is alive, could lead. */
+bool replicas_may_hand_over(const struct replicas *replicas);
+
 /* A message broke Raft's rules and was dropped: logs it, but not every one. */
 void replicas_log_invalid(struct replicas *replicas, const struct group *group,
                           const struct raft_message *message, const char *reason);

@@ -35,6 +35,8 @@ struct shard {
     bool keeps_time;             /* ticks stay fast though nothing happens */
     bool started;
     bool stopping;
+    bool handing_over;           /* others are asked to lead the groups of this shard */
+    bool stop_asked;
     bool stop_begun;             /* what is dirty was handed to be written; then the loop may end */
     struct list after;           /* struct shard_task: run when the current callbacks are done */
     struct list background;      /* struct shard_task: long work, a step at each turn */

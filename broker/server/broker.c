@@ -37,9 +37,69 @@
 enum {
     ARENA_BYTES = 1024 * 1024,
     STOP_DEADLINE_MS = 1500,
+    CHECKPOINTS_MS = 800,        /* of it, at least */
     DEFAULT_QUEUED_BYTES = 512 * 1024 * 1024,
     HOST_NAME_BYTES = 256,
 };
+
+static void begin_stop(struct shard *shard)
+{
+    assert(!shard->stop_begun);
+    if (shard->number == 0) {
+        for (int i = 0; i < shard->broker->acceptor_count; i++) {
+            acceptor_close(shard->broker->acceptors[i]);
+        }
+        shard->broker->acceptor_count = 0;
+    }
+    connections_close_all(shard);
+    controller_calls_end(shard);
+    if (shard->replicas != NULL) {
+        replicas_checkpoint_all(shard->replicas);
+    }
+    shard->stop_begun = true;
+}
+
+static void stop_asked(struct shard *shard, struct mail *mail)
+{
+    (void)mail;
+    shard->stop_asked = true;
+    if (shard->broker->in_cluster && shard->replicas != NULL) {
+        shard->handing_over = true;
+        replicas_hand_over(shard->replicas);
+    } else {
+        begin_stop(shard);
+    }
+}
+
+/* In a cluster others lead first, so that clients find them and not a closed door. Connections are
+ * kept until no shard has anything to hand over: the other nodes need all of them. */
+static void hand_over_tick(struct shard *shard, uint64_t now_ms)
+{
+    struct broker *broker = shard->broker;
+    bool is_late = now_ms + CHECKPOINTS_MS >= atomic_load(&broker->stop_deadline_ms);
+    if (shard->handing_over && !replicas_may_hand_over(shard->replicas)) {
+        shard->handing_over = false;
+        atomic_fetch_sub(&broker->handing_over, 1);
+    } else if (shard->handing_over) {
+        replicas_hand_over(shard->replicas);
+    }
+    if (is_late || atomic_load(&broker->handing_over) == 0) {
+        begin_stop(shard);
+    }
+}
+
+/* A stop under way takes its next step. */
+static void stop_tick(struct shard *shard, uint64_t now_ms)
+{
+    if (shard->stop_asked && !shard->stop_begun) {
+        hand_over_tick(shard, now_ms);
+    }
+    if (shard->stop_begun &&
+        (shard->replicas->checkpoints_pending == 0 ||
+         now_ms >= atomic_load(&shard->broker->stop_deadline_ms))) {
+        shard_stop(shard);
+    }
+}
 
 static void shard_tick(struct shard *shard)
 {
@@ -50,11 +110,7 @@ static void shard_tick(struct shard *shard)
     if (shard->number == 0) {
         metadata_log_tick(shard->broker, now_ms);
     }
-    if (shard->stop_begun &&
-        (shard->replicas->checkpoints_pending == 0 ||
-         now_ms >= atomic_load(&shard->broker->stop_deadline_ms))) {
-        shard_stop(shard);
-    }
+    stop_tick(shard, now_ms);
 }
 
 static void raise_file_limit(void)
@@ -281,23 +337,6 @@ void broker_opened(struct broker *broker)
     }
 }
 
-static void begin_stop(struct shard *shard, struct mail *mail)
-{
-    (void)mail;
-    if (shard->number == 0) {
-        for (int i = 0; i < shard->broker->acceptor_count; i++) {
-            acceptor_close(shard->broker->acceptors[i]);
-        }
-        shard->broker->acceptor_count = 0;
-    }
-    connections_close_all(shard);
-    controller_calls_end(shard);
-    if (shard->replicas != NULL) {
-        replicas_checkpoint_all(shard->replicas);
-    }
-    shard->stop_begun = true;
-}
-
 /* Until nothing is left to be run: the last answers, the ends of operations. */
 static void drain_shards(struct broker *broker)
 {
@@ -315,9 +354,10 @@ static void stop_shards(struct broker *broker)
     struct mail stops[SHARDS_MAX];
     assert(broker->shard_count <= SHARDS_MAX);
     atomic_store(&broker->stop_deadline_ms, clock_monotonic_ms() + STOP_DEADLINE_MS);
+    atomic_store(&broker->handing_over, broker->shard_count);
     atomic_store(&broker->stopping, true);
     for (int i = 0; i < broker->shard_count; i++) {
-        stops[i].run = begin_stop;
+        stops[i].run = stop_asked;
         shard_post(&broker->shards[i], &stops[i]);
     }
     for (int i = 0; i < broker->shard_count; i++) {
@@ -328,6 +368,11 @@ static void stop_shards(struct broker *broker)
 
 static void close_shards(struct broker *broker)
 {
+    for (int i = 0; i < broker->shard_count; i++) {
+        if (broker->shards[i].controller_calls != NULL) {
+            controller_calls_end(&broker->shards[i]);
+        }
+    }
     drain_shards(broker);
     for (int i = 0; i < broker->shard_count; i++) {
         if (broker->shards[i].replicas != NULL) {

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""The metadata of a cluster: what is made through any node is everywhere, whoever leads the metadata
+log and whoever dies; brokers register, are fenced, come back and leave.
+"""
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import cases  # noqa: E402
+from client import NONE, batch, wait_for  # noqa: E402
+from cluster import Cluster  # noqa: E402
+
+NOT_REGISTERED = 102
+FAST_FENCE = {"broker.session.timeout.ms": 1500}
+
+
+def quorum(cluster, node):
+    """What the node answers to DescribeQuorum about the metadata log."""
+    with cluster.connect(node, 20.0) as client:
+        answer = client.call("DescribeQuorum", 2, topics=[
+            {"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}])
+    assert answer["errorCode"] == NONE, answer
+    found = answer["topics"][0]["partitions"][0]
+    assert found["errorCode"] == NONE, found
+    return found
+
+
+def controller(cluster):
+    return quorum(cluster, cluster.running()[0])["leaderId"]
+
+
+def create(cluster, node, name, partitions=3):
+    """Creates the topic through that node; it must be in that node's Metadata at once."""
+    with cluster.connect(node, 20.0) as client:
+        wanted = {"name": name, "numPartitions": partitions,
+                  "replicationFactor": min(3, len(cluster))}
+        answer = client.call("CreateTopics", 7, topics=[wanted], timeoutMs=20000)["topics"][0]
+        assert answer["errorCode"] == NONE, answer
+        assert answer["numPartitions"] == partitions, answer
+        told = client.call("Metadata", 12, topics=[{"name": name}],
+                           allowAutoTopicCreation=False)["topics"][0]
+        assert told["errorCode"] == NONE and len(told["partitions"]) == partitions, told
+
+
+def topics(cluster, node):
+    return {one["name"] for one in cluster.metadata(node)["topics"] if not one["isInternal"]}
+
+
+def wait_topics(cluster, names):
+    """Until every node that runs tells of exactly these."""
+    wait_for("topics %s" % sorted(names), lambda: all(
+        topics(cluster, node) == set(names) for node in cluster.running()), 30)
+
+
+def test_topics_made_at_any_node_are_everywhere():
+    with Cluster(3) as cluster:
+        for node in cluster:
+            create(cluster, node, "t%d" % node)
+        wait_topics(cluster, {"t1", "t2", "t3"})
+        for node in cluster:
+            for partition in range(3):
+                assert cluster.produce("t%d" % node, partition, batch([b"x"])) == 0
+        with cluster.connect(2) as client:
+            answer = client.call("DeleteTopics", 6, topics=[{"name": "t1", "topicId": bytes(16)}],
+                                 timeoutMs=20000)["responses"][0]
+            assert answer["errorCode"] == NONE, answer
+        wait_topics(cluster, {"t2", "t3"})
+        with cluster.connect(3) as client:
+            answer = client.call("CreatePartitions", 3, timeoutMs=20000, validateOnly=False,
+                                 topics=[{"name": "t2", "count": 5, "assignments": None}])
+            assert answer["results"][0]["errorCode"] == NONE, answer
+        cluster.wait_led("t2", 5)
+
+
+def test_names_that_are_used_come_into_being_at_any_node():
+    with Cluster(3) as cluster:
+        for node in cluster:
+            with cluster.connect(node, 20.0) as client:
+                client.call("Metadata", 12, topics=[{"name": "auto%d" % node}],
+                            allowAutoTopicCreation=True)
+        wait_topics(cluster, {"auto1", "auto2", "auto3"})
+
+
+def test_producer_ids_are_given_once():
+    with Cluster(3, overrides={"ottla.shards": 2}) as cluster:
+        seen = []
+        for node in list(cluster) * 4:
+            with cluster.connect(node, 20.0) as client:
+                answer = client.call("InitProducerId", 4, transactionalId=None, producerId=-1,
+                                     producerEpoch=-1, transactionTimeoutMs=1000)
+                assert answer["errorCode"] == NONE, answer
+                seen.append(answer["producerId"])
+        assert len(set(seen)) == len(seen), seen
+
+
+def test_the_metadata_leader_is_killed_and_comes_back():
+    with Cluster(3) as cluster:
+        create(cluster, 1, "before")
+        leader = controller(cluster)
+        cluster.kill(leader)
+        begun = time.monotonic()
+        wait_for("another leader of the metadata log", lambda: controller(cluster) != leader, 20)
+        for node in cluster.running():
+            create(cluster, node, "without%d" % node)
+        print("another leader and %d topics after %.2f s" % (len(cluster.running()),
+                                                            time.monotonic() - begun))
+        names = {"before"} | {"without%d" % node for node in cluster.running()}
+        cluster.wait_led("before", 3)
+        assert cluster.produce("before", 0, batch([b"while it is away"])) == 0
+        cluster.start(leader)
+        assert topics(cluster, leader) == names, "served clients before it had caught up"
+        create(cluster, leader, "after")
+        wait_topics(cluster, names | {"after"})
+
+
+def test_a_node_that_was_away_has_what_came_and_went():
+    with Cluster(3) as cluster:
+        create(cluster, 1, "kept")
+        create(cluster, 1, "gone")
+        away = 1 + controller(cluster) % 3
+        cluster.stop(away)
+        other = cluster.running()[0]
+        with cluster.connect(other) as client:
+            client.call("DeleteTopics", 6, topics=[{"name": "gone", "topicId": bytes(16)}],
+                        timeoutMs=20000)
+        create(cluster, other, "gone", 2)
+        create(cluster, other, "new")
+        cluster.start(away)
+        assert topics(cluster, away) == {"kept", "gone", "new"}
+        assert len(cluster.metadata(away, ["gone"])["topics"][0]["partitions"]) == 2
+
+
+def test_all_nodes_at_once():
+    with Cluster(3) as cluster:
+        create(cluster, 2, "t")
+        assert cluster.produce("t", 1, batch([b"x"])) == 0
+        for node in cluster:
+            cluster.kill(node)
+        cluster.start_all()
+        wait_topics(cluster, {"t"})
+        cluster.wait_led("t", 3)
+        assert cluster.produce("t", 1, batch([b"y"])) == 1
+        create(cluster, 3, "later")
+
+
+def test_brokers_that_do_not_vote():
+    with Cluster(4, voters=3) as cluster:
+        found = quorum(cluster, 4)
+        assert sorted(one["replicaId"] for one in found["currentVoters"]) == [1, 2, 3], found
+        wait_for("a learner", lambda: [
+            one["replicaId"] for one in quorum(cluster, 1)["observers"]] == [4], 20)
+        create(cluster, 4, "t", 4)
+        cluster.wait_led("t", 4)
+        assert 4 in {node for one in cluster.metadata(1, ["t"])["topics"][0]["partitions"]
+                     for node in one["replicaNodes"]}
+        cluster.kill(4)
+        create(cluster, 1, "meanwhile")
+        cluster.start(4)
+        assert topics(cluster, 4) == {"t", "meanwhile"}
+
+
+def test_who_is_not_heard_is_fenced_and_taken_back():
+    with Cluster(3, overrides=FAST_FENCE) as cluster:
+        away = 1 + controller(cluster) % 3
+        cluster.pause(away)
+        cluster.wait_brokers(2)
+        cluster.resume(away)
+        cluster.wait_brokers(3)
+
+
+def test_a_broker_is_unregistered():
+    with Cluster(4, voters=3, overrides=FAST_FENCE) as cluster:
+        with cluster.connect(2) as client:
+            assert client.call("UnregisterBroker", 0, brokerId=9)["errorCode"] == NOT_REGISTERED
+            cluster.stop(4)
+            assert client.call("UnregisterBroker", 0, brokerId=4)["errorCode"] == NONE
+        cluster.wait_brokers(3)
+        wait_for("no learner", lambda: not quorum(cluster, 1)["observers"], 20)
+
+
+def test_a_stop_hands_over_first():
+    with Cluster(3) as cluster:
+        create(cluster, 1, "t", 6)
+        cluster.wait_led("t", 6)
+        leader = controller(cluster)
+        begun = time.monotonic()
+        cluster.stop(leader)
+        assert time.monotonic() - begun < 2, "a stop takes two seconds at most"
+        cluster.wait_led("t", 6, 5)
+        assert controller(cluster) != leader
+        print("stopped and led again after %.2f s" % (time.monotonic() - begun))
+
+
+if __name__ == "__main__":
+    cases.main("cluster", globals())
