@@ -21,6 +21,7 @@
 
 enum {
     SENDINGS_MAX = 16,           /* of a shard, at a time */
+    ANSWER_BYTES = 4096,         /* of structs, when the answer is decoded */
     SENDING_MS = 10 * 60 * 1000, /* the replica itself notices when it gets nothing more */
 };
 
@@ -52,7 +53,7 @@ static int16_t error_of(enum status status, struct slice body)
 {
     struct peer_install_response response;
     struct arena arena;
-    arena_init(&arena, 0);
+    arena_init(&arena, ANSWER_BYTES);
     if (status == STATUS_OK &&
         message_decode_whole(&peer_install_response_type, 0, slice_view(body), &arena,
                              &response) != STATUS_OK) {

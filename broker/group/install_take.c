@@ -26,6 +26,7 @@
 
 enum {
     READ_BYTES = 1024 * 1024,
+    ANSWER_BYTES = 4096,         /* of structs, when the answer is decoded */
     READ_MS = 10 * 1000,
     UNWRITTEN_BYTES_MAX = 16 * 1024 * 1024, /* read ahead of the log writer */
 };
@@ -224,7 +225,7 @@ static void read_done(struct peer_call *call, enum status status, struct slice b
     struct partition *partition = group_partition(group, wanted->number);
     struct peer_read_response response;
     struct arena arena;
-    arena_init(&arena, 0);
+    arena_init(&arena, ANSWER_BYTES);
     int16_t error = KAFKA_NETWORK_EXCEPTION;
     if (status == STATUS_OK &&
         message_decode_whole(&peer_read_response_type, 0, slice_view(body), &arena, &response) ==
