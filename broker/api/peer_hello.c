@@ -57,6 +57,7 @@ static void let_in(struct request *request, const struct peer_hello_request *hel
         return;
     }
     connection_becomes_peer(request->connection, node);
+    peers_hurry(request->home->broker, hello->node_id, hello->shard, hello->shard_count);
 }
 
 void peer_hello_handle(struct request *request)

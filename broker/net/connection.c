@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ enum {
     MAX_UNSENT_BYTES = 8 * 1024 * 1024,  /* answers waiting before reading stops */
     PEER_UNSENT_BYTES = 64 * 1024 * 1024,
     PEER_FRAME_BYTES = 8 * 1024 * 1024,  /* a frame of entries around the largest request */
+    PEER_UNACKNOWLEDGED_MS = 4000,       /* then the kernel gives up */
     PEER_SILENT_MS = 10000,              /* a node that is silent for so long has gone */
     STALLED_FRAME_MS = 30000,            /* no byte of a frame under way for so long */
     READS_PER_TURN = 8,                  /* then others have their turn */
@@ -157,12 +159,29 @@ static void uncount(struct connection *connection)
     }
 }
 
+/* A host that vanished leaves connections that say nothing for ever; they must not count as the
+ * node's when it is back. */
+static void notice_death(int fd)
+{
+    int on = 1;
+    int idle_s = 4;
+    int every_s = 1;
+    int probes = 4;
+    unsigned unacknowledged_ms = PEER_UNACKNOWLEDGED_MS;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
+}
+
 void connection_becomes_peer(struct connection *connection, struct liveness_node *node)
 {
     assert(!connection->closed && node != NULL);
     assert(connection->peer == NULL);
     uncount(connection);
     connection->peer = node;
+    notice_death(connection->fd);
 }
 
 void connection_close(struct connection *connection, const char *reason)

@@ -28,7 +28,8 @@ enum {
     BACKOFF_LEAST_MS = 20,
     BACKOFF_MOST_MS = 1000,
     BACKOFF_REFUSED_MS = 5000,   /* only an operator changes that */
-    PATIENCE_MS = 2000,          /* for a connection, and for the answer to hello */
+    CONNECT_MS = 1000,           /* patience for a connection */
+    HELLO_MS = 2000,             /* and for the answer to hello */
     UNACKNOWLEDGED_MS = 2000,    /* TCP_USER_TIMEOUT */
     UNSENT_BYTES = 32 * 1024 * 1024,
     FRAME_BYTES = 4 * 1024 * 1024, /* then Raft messages go on in another frame */
@@ -162,7 +163,7 @@ static void greet(struct peer_link *link)
     link->state = LINK_GREETING;
     link_request(link, API_PEER_HELLO, 0, buffer_view(&body));
     buffer_free(&body);
-    arm(link, PATIENCE_MS);
+    arm(link, HELLO_MS);
 }
 
 static void come_up(struct peer_link *link)
@@ -376,7 +377,7 @@ static void try_address(struct peer_link *link)
             errno == EINPROGRESS) {
             link->state = LINK_CONNECTING;
             event_add(link->write_event, NULL);
-            arm(link, PATIENCE_MS);
+            arm(link, CONNECT_MS);
             return;
         }
         int why = errno;
@@ -447,6 +448,16 @@ static void timer_due(evutil_socket_t fd, short what, void *argument)
     case LINK_UP:
         assert(false && "no timer in this state");
     }
+}
+
+void link_hurry(struct peer_link *link)
+{
+    if (link->state != LINK_WAITING && link->state != LINK_CONNECTING) {
+        return;
+    }
+    disconnect(link);
+    link->backoff_ms = BACKOFF_LEAST_MS;
+    arm(link, 0);
 }
 
 static void set_address(struct peer_link *link, const struct peer_address *address)

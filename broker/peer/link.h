@@ -75,6 +75,9 @@ struct peer_link *link_new(struct shard *shard, const struct peer_address *addre
 /* Goes to another address from now on. */
 void link_move(struct peer_link *link, const struct peer_address *address);
 
+/* Tries now, if it waits for the next try or for a connection. */
+void link_hurry(struct peer_link *link);
+
 /* Closes it; it must not be used by who calls. Calls must be gone. */
 void link_free(struct peer_link *link);
 

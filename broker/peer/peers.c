@@ -172,6 +172,34 @@ void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch)
     }
 }
 
+struct hurry_mail {
+    struct mail mail;
+    int32_t node;
+};
+
+static void hurry(struct shard *shard, struct mail *mail)
+{
+    struct hurry_mail *hurried = container_of(mail, struct hurry_mail, mail);
+    struct peer_link *link = shard->peers != NULL ? peers_link(shard, hurried->node) : NULL;
+    if (link != NULL) {
+        link_hurry(link);
+    }
+    free(hurried);
+}
+
+void peers_hurry(struct broker *broker, int32_t node, int32_t shard, int32_t shard_count)
+{
+    assert(shard_count > 0 && node != broker->node_id);
+    for (int i = 0; i < broker->shard_count; i++) {
+        if (i % shard_count == shard) {
+            struct hurry_mail *mail = memory_new_zero(1, sizeof *mail);
+            mail->mail.run = hurry;
+            mail->node = node;
+            shard_post(&broker->shards[i], &mail->mail);
+        }
+    }
+}
+
 static void tell_led(void *context, uint64_t group, int32_t epoch)
 {
     link_send_leader(context, group, epoch);

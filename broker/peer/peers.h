@@ -74,6 +74,10 @@ void peers_cancel(struct shard *shard, struct peer_call *call);
  * told again when a link to it is made (replicas_each_led). */
 void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch);
 
+/* The node has just said hello to this shard's counterpart: it can be reached again, so that nobody
+ * has to wait for the next try of its link. Any thread. */
+void peers_hurry(struct broker *broker, int32_t node, int32_t shard, int32_t shard_count);
+
 /* Whether the node was heard within the last moments; true for this node itself. Any thread. */
 bool peers_is_alive(const struct broker *broker, int32_t node);
 

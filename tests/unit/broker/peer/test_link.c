@@ -227,6 +227,11 @@ START_TEST(a_node_that_stands_alone_refuses)
     put(world.nodes[0], world.nodes[1], "127.0.0.1", 2);
     RUN_UNTIL(&world, said(world.nodes[0], 2)[0] != '\0');
     ck_assert_ptr_nonnull(strstr(said(world.nodes[0], 2), "stands alone"));
+    /* As soon as it knows the others and says hello itself, the refused link is tried again. */
+    uint64_t began_ms = clock_monotonic_ms();
+    put(world.nodes[1], world.nodes[0], "127.0.0.1", 1);
+    RUN_UNTIL(&world, is_up(world.nodes[0], 2) && is_up(world.nodes[1], 1));
+    ck_assert_uint_lt(clock_monotonic_ms() - began_ms, 2000);
     close_world(&world);
 }
 END_TEST
