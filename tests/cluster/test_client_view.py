@@ -4,6 +4,8 @@ ask and who is; and reading from the nearest replica.
 """
 import os
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
@@ -12,7 +14,7 @@ import wire  # noqa: E402
 from client import NONE, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
-UNKNOWN_TOPIC, NOT_LEADER, NOT_COORDINATOR = 3, 6, 16
+OUT_OF_RANGE, UNKNOWN_TOPIC, NOT_LEADER, NOT_COORDINATOR = 1, 3, 6, 16
 INVALID_REPLICATION_FACTOR, INVALID_REQUEST = 38, 42
 FENCED_EPOCH, UNKNOWN_EPOCH, MISMATCHED_ENDPOINT = 74, 75, 114
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -293,12 +295,23 @@ def test_followers_serve_consumers_what_is_committed():
         for node in others(cluster, leader):
             part = wait_for("all is applied", lambda: [
                 found for found, _ in [fetch(cluster, node, "t")]
-                if found["highWatermark"] == 50])[0]
+                if found["highWatermark"] == len(values)])[0]
             assert part["errorCode"] == NONE and records(part) == values, part
             old, _ = fetch(cluster, node, "t", version=10)
             assert old["errorCode"] == NOT_LEADER, old
-            waited, _ = fetch(cluster, node, "t", offset=50, wait_ms=100)
+            waited, _ = fetch(cluster, node, "t", offset=len(values), wait_ms=100)
             assert waited["errorCode"] == NONE and records(waited) == [], waited
+            beyond, _ = fetch(cluster, node, "t", offset=1000)
+            assert beyond["errorCode"] == OUT_OF_RANGE, beyond
+            with ThreadPoolExecutor(1) as pool:
+                end = part["highWatermark"]
+                waits = pool.submit(fetch, cluster, node, "t", offset=end, wait_ms=20000)
+                cluster.produce("t", 0, batch([b"later"]))
+                started = time.monotonic()
+                waited, _ = waits.result()
+                assert records(waited) == [b"later"], waited
+                assert time.monotonic() - started < 10, "a follower does not wake its consumers"
+            values.append(b"later")
 
 
 def test_consumers_are_sent_to_the_replica_in_their_rack():
@@ -323,6 +336,33 @@ def test_consumers_are_sent_to_the_replica_in_their_rack():
         cluster.kill(lost)
         wait_for("read at the leader again", lambda: records(
             fetch(cluster, leader, "t", rack="abc"[lost - 1])[0]) == [b"one"])
+
+
+def test_consumers_at_the_beginning_of_a_long_log_stay_with_the_leader():
+    with Cluster(3, {"replica.selector.class": SELECTOR}, RACKS) as cluster:
+        cluster.create_topic("t", 1, 3, segment_bytes=1 << 20)
+        leader = cluster.wait_leader("t")
+        for _ in range(8):
+            cluster.produce("t", 0, batch([b"x" * 500000]))
+        node = others(cluster, leader)[0]
+
+        def told(offset):
+            return fetch(cluster, leader, "t", offset=offset, rack="abc"[node - 1])[0]
+
+        wait_for("sent to the replica", lambda: told(7)["preferredReadReplica"] == node)
+        assert told(0)["preferredReadReplica"] == -1 and len(records(told(0))) == 2
+        assert told(4)["preferredReadReplica"] == node
+
+
+def test_a_topic_comes_to_be_at_whichever_node_it_is_asked_for():
+    with Cluster(3) as cluster:
+        for node in cluster:
+            name = "auto%d" % node
+            with cluster.connect(node) as client:
+                told = client.call("Metadata", 12, topics=[{"name": name}])["topics"][0]
+            assert told["errorCode"] == NONE and len(told["partitions"]) == 1, told
+            cluster.wait_led(name, 1)
+            assert cluster.produce(name, 0, batch([b"x"])) == 0
 
 
 def test_without_a_selector_nobody_is_sent_elsewhere():
