@@ -68,7 +68,15 @@ const struct service *service_find(int16_t key)
 
 bool service_for_controllers(int16_t key)
 {
-    return key == API_API_VERSIONS || key == API_DESCRIBE_CLUSTER || api_is_private(key);
+    switch (key) {
+    case API_API_VERSIONS:
+    case API_DESCRIBE_QUORUM:
+    case API_DESCRIBE_CLUSTER:
+    case API_UNREGISTER_BROKER:
+        return true;
+    default:
+        return api_is_private(key);
+    }
 }
 
 const struct service *service_find_inside(int16_t key)

@@ -26,7 +26,7 @@ struct service {
 const struct service *service_find(int16_t key);
 
 /* Whether the key is served on a listener of controllers: besides what nodes say to each other,
- * only what tells a client where it is. Every other listener serves all keys. */
+ * only what is about the nodes themselves. Every other listener serves all keys. */
 bool service_for_controllers(int16_t key);
 
 /* What may be asked inside the cluster: what is passed on to the leader of the metadata log, and

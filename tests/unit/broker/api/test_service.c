@@ -33,6 +33,8 @@ START_TEST(controllers_serve_who_asks_where_it_is_and_other_nodes)
 {
     ck_assert(service_for_controllers(API_API_VERSIONS));
     ck_assert(service_for_controllers(API_DESCRIBE_CLUSTER));
+    ck_assert(service_for_controllers(API_DESCRIBE_QUORUM));
+    ck_assert(service_for_controllers(API_UNREGISTER_BROKER));
     ck_assert(service_for_controllers(API_PEER_RAFT));
     ck_assert(!service_for_controllers(API_METADATA));
     ck_assert(!service_for_controllers(API_PRODUCE));
