@@ -202,6 +202,11 @@ static enum raft_result step(struct group *group, const struct raft_event *event
         group_window_release(group);
     }
     group_lead_when_ready(group);
+    if (group->catching_up && group->applied_index >= group->catch_up_to) {
+        group->catching_up = false;
+        log_debug("group", "group %" PRIu64 " has caught up", group->id);
+        step(group, &(struct raft_event){.kind = RAFT_EVENT_REJOIN}, NULL);
+    }
     return result;
 }
 
@@ -331,7 +336,7 @@ static void create_raft(struct group *group, const struct checkpoint *checkpoint
         .members = alone ? &self : group->members,
         .member_count = alone ? 1 : group->member_count,
         .members_index = group->members_index,
-        .withdrawn = group->storage != STATUS_OK,
+        .withdrawn = group->storage != STATUS_OK || group->catching_up,
     };
     start_window(&config, checkpoint, boot);
     group->raft = raft_create(&config);
@@ -362,6 +367,20 @@ static void read_checkpoint(struct group *group, struct checkpoint *checkpoint)
     if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
         log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); the logs are "
                  "scanned instead", group->id, status_text(status));
+    }
+}
+
+/* A node whose journal is empty has lost what it promised in groups that existed before: its vote
+ * could elect a leader without an entry that it once acknowledged. So it does not vote before it
+ * has what its leader had at their first contact (docs/raft.md, Damage). */
+static void note_loss(struct group *group, const struct group_start *start)
+{
+    group->catching_up =
+        start->existed && group->member_count > 1 && group->shard->broker->boot.groups == NULL;
+    group->catch_up_to = UINT64_MAX;
+    if (group->catching_up && replicas_may_log(replicas_of(group), REPLICAS_LOG_LOSS)) {
+        log_warn("group", "nothing is left here of group %" PRIu64 " and perhaps others; this node "
+                 "votes in each again when it has caught up", group->id);
     }
 }
 
@@ -404,6 +423,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     read_checkpoint(group, &checkpoint);
     open_partitions(group, &checkpoint, boot_is_whole(start->boot));
     group_members_begin(group, start, &checkpoint);
+    note_loss(group, start);
     create_raft(group, &checkpoint, start->boot);
     checkpoint_free(&checkpoint);
     if (group->storage != STATUS_OK) {

@@ -82,6 +82,7 @@ struct group {
     uint32_t member_count;
     uint32_t steps;                   /* nested ones under way */
     uint64_t window_bytes;            /* counted in the shard's */
+    uint64_t catch_up_to;             /* catching_up: applied so far, it votes again */
     uint64_t start_deadline_ms;       /* counts as started then, whatever happens */
     uint64_t applied_index;
     uint64_t applied_term;
@@ -97,6 +98,7 @@ struct group {
     bool checkpoint_again;            /* asked for while one was under way */
     bool damaged;                     /* stored bytes are lost: offline until repaired */
     bool installing;                  /* applies nothing: its logs are brought up to date */
+    bool catching_up;                 /* its votes and entries are gone: it does not vote yet */
     bool starting;                    /* counted in the shard's groups_starting */
     bool closed;                      /* deleted; freed when io_pending is 0 */
 };
@@ -112,6 +114,7 @@ struct group_start {
      * first one campaigns at once when the group is new. Borrowed. */
     const struct raft_member *members;
     size_t member_count;
+    bool existed;                       /* before this start of the process */
 };
 
 /* A group counts as started at the latest after this time: a replica set that is down must not hold

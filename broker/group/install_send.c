@@ -72,8 +72,8 @@ static void answered(struct peer_call *call, enum status status, struct slice bo
     int16_t error = error_of(status, body);
     drop(sending);
     if (error == KAFKA_NONE) {
-        log_info("group", "group %" PRIu64 ": node %d has everything up to entry %" PRIu64,
-                 group->id, node, index);
+        log_debug("group", "group %" PRIu64 ": node %d has everything up to entry %" PRIu64,
+                  group->id, node, index);
     } else {
         log_debug("group", "group %" PRIu64 ": node %d did not install: error %d", group->id, node,
                   error);

@@ -323,7 +323,7 @@ void install_take(struct group *group, struct install_order *order)
     install->order = order;
     group->installing = true;
     group->io_pending++;
-    log_info("group", "group %" PRIu64 ": begins to install what node %d has up to entry %" PRIu64,
-             group->id, order->leader, order->index);
+    log_debug("group", "group %" PRIu64 ": begins to install what node %d has up to entry %" PRIu64,
+              group->id, order->leader, order->index);
     advance(install);
 }

@@ -17,6 +17,15 @@
 
 enum { LOG_EVERY_MS = 1000, STALLED_MS = 1500 };
 
+/* What the leader has when it first writes to a node that lost its own part. */
+static void note_contact(struct group *group, const struct raft_message *message)
+{
+    if (message->kind == RAFT_APPEND && group->catch_up_to == UINT64_MAX &&
+        message->term >= raft_term(group->raft)) {
+        group->catch_up_to = message->index + message->entry_count;
+    }
+}
+
 void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
                            const struct raft_message *message)
 {
@@ -26,17 +35,29 @@ void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
         return;
     }
     assert(group->raft != NULL && !group->closed);
+    if (group->catching_up) {
+        note_contact(group, message);
+    }
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});
+}
+
+bool replicas_may_log(struct replicas *replicas, enum replicas_log what)
+{
+    uint64_t now_ms = clock_monotonic_ms();
+    assert(what < REPLICAS_LOGS);
+    if (now_ms < replicas->next_log_ms[what]) {
+        return false;
+    }
+    replicas->next_log_ms[what] = now_ms + LOG_EVERY_MS;
+    return true;
 }
 
 void replicas_log_invalid(struct replicas *replicas, const struct group *group,
                           const struct raft_message *message, const char *reason)
 {
-    uint64_t now_ms = clock_monotonic_ms();
-    if (now_ms < replicas->next_invalid_log_ms) {
+    if (!replicas_may_log(replicas, REPLICAS_LOG_INVALID)) {
         return;
     }
-    replicas->next_invalid_log_ms = now_ms + LOG_EVERY_MS;
     log_warn("group", "group %" PRIu64 ": a message of kind %d from node %d in term %" PRIu64
              " was dropped: %s", group->id, message->kind, message->from, message->term,
              reason != NULL ? reason : "it breaks the rules");
@@ -71,10 +92,8 @@ static void check_disk(struct group *group, uint64_t now_ms)
     if (!group->leads || oldest_ms >= now_ms || now_ms - oldest_ms < STALLED_MS) {
         return;
     }
-    struct replicas *replicas = group->shard->replicas;
     struct raft_event transfer = {.kind = RAFT_EVENT_TRANSFER, .node = RAFT_NO_NODE};
-    if (now_ms >= replicas->next_stall_log_ms) {
-        replicas->next_stall_log_ms = now_ms + LOG_EVERY_MS;
+    if (replicas_may_log(group->shard->replicas, REPLICAS_LOG_STALL)) {
         log_warn("group", "a write takes longer than %d ms; other replicas shall lead group %"
                  PRIu64 " and whatever else waits", STALLED_MS, group->id);
     }
@@ -117,8 +136,10 @@ bool replicas_may_hand_over(const struct replicas *replicas)
 static void tick_group(struct group *group, uint64_t now_ms)
 {
     if (group->starting && now_ms >= group->start_deadline_ms) {
-        log_warn("group", "group %" PRIu64 " has no leader yet: too few of its replicas answer",
-                 group->id);
+        if (replicas_may_log(group->shard->replicas, REPLICAS_LOG_START)) {
+            log_warn("group", "group %" PRIu64 " and perhaps others have no leader yet: too few of "
+                     "their replicas answer", group->id);
+        }
         group_started(group);
     }
     proposals_expire(group, now_ms);

@@ -207,6 +207,7 @@ static void open_group(struct replicas *replicas, struct topic_image *topic, uin
         .id = id,
         .topic = topic,
         .boot = boot_find(&replicas->shard->broker->boot, id),
+        .existed = !replicas->has_image,
     };
     if (view_is(topic->name, TOPIC_CONSUMER_OFFSETS)) {
         offsets_group_prepare(replicas->shard, &start);
@@ -268,6 +269,7 @@ void replicas_change(struct replicas *replicas, const struct image_changes *chan
             remove_topic(replicas, change->before);
         }
     }
+    replicas->has_image = true;
 }
 
 static void run_retention(struct replicas *replicas, uint64_t now_ms)

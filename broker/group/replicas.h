@@ -27,6 +27,15 @@ enum { REPLICAS_STEP_DEPTH = 8 };
 
 struct metadata_update;
 
+/* Lines that would come for each of many groups at once: of each kind one a second is enough. */
+enum replicas_log {
+    REPLICAS_LOG_INVALID,
+    REPLICAS_LOG_STALL,
+    REPLICAS_LOG_LOSS,
+    REPLICAS_LOG_START,
+    REPLICAS_LOGS
+};
+
 struct replicas {
     struct shard *shard;
     struct group *groups;             /* uthash by id */
@@ -45,10 +54,10 @@ struct replicas {
     struct list dirty;                /* groups with something to checkpoint, oldest first */
     struct list ticking;              /* groups that need Raft's ticks */
     struct early early;               /* messages for groups that are not here yet */
+    bool has_image;                   /* the first changes, all that there was, have come */
     unsigned installs_sent;           /* replicas that groups led here bring up to date */
     uint64_t window_bytes;            /* of entries that all groups keep for peers */
-    uint64_t next_invalid_log_ms;     /* broken messages are logged once in a while */
-    uint64_t next_stall_log_ms;       /* and so is a disk that stands still */
+    uint64_t next_log_ms[REPLICAS_LOGS];
     struct raft_limits raft_limits;   /* of the topics' groups */
     struct raft_limits metadata_limits;
     struct raft_actions actions[REPLICAS_STEP_DEPTH];
@@ -123,6 +132,9 @@ void replicas_hand_over(struct replicas *replicas);
 
 /* Whether this node leads a group of the shard that another node, which is alive, could lead. */
 bool replicas_may_hand_over(const struct replicas *replicas);
+
+/* Whether a line of this kind may be logged now; then the next one has to wait. */
+bool replicas_may_log(struct replicas *replicas, enum replicas_log what);
 
 /* A message broke Raft's rules and was dropped: logs it, but not every one. */
 void replicas_log_invalid(struct replicas *replicas, const struct group *group,
