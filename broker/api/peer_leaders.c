@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "broker/api/handlers.h"
 #include "broker/api/request.h"
+#include "broker/group/awaited.h"
 #include "broker/group/directory.h"
 #include "broker/peer/liveness.h"
 #include "broker/server/broker.h"
@@ -30,6 +31,7 @@ static void arrived(struct shard *shard, struct mail *mail)
     for (size_t i = 0; i < leg->count; i++) {
         directory_set_told(&shard->broker->directory, leg->told[i].group, leg->leader,
                            leg->told[i].epoch);
+        awaited_end(shard->replicas, leg->told[i].group);
     }
     free(leg);
 }

@@ -384,6 +384,17 @@ static void note_loss(struct group *group, const struct group_start *start)
     }
 }
 
+/* Whether this is the first of the members that live. */
+static bool is_first(const struct group *group)
+{
+    uint32_t i = 0;
+    while (i < group->member_count &&
+           !peers_is_alive(group->shard->broker, group->members[i].id)) {
+        i++;
+    }
+    return i < group->member_count && group->members[i].id == raft_id(group->raft);
+}
+
 /* Nobody has voted or written yet: then the first of the members leads, without waiting to see
  * whether another one does. Messages of others may have come before the group. */
 static void begin(struct group *group)
@@ -393,8 +404,7 @@ static void begin(struct group *group)
     struct raft_message message;
     bool is_new = raft_last_index(raft) == 0 && raft_term(raft) == 0;
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_START});
-    if (is_new && group->member_count > 0 && group->members[0].id == raft_id(raft) &&
-        group->storage == STATUS_OK) {
+    if (is_new && is_first(group) && group->storage == STATUS_OK) {
         group_step(group, &(struct raft_event){.kind = RAFT_EVENT_CAMPAIGN});
     }
     while (early_take(&replicas->early, group->id, &message)) {

@@ -10,6 +10,7 @@
 #include "broker/config/topic_name.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/offsets_group.h"
+#include "broker/group/awaited.h"
 #include "broker/group/boot.h"
 #include "broker/group/directory.h"
 #include "broker/group/group_journal.h"
@@ -96,6 +97,7 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
 
 void replicas_close_groups(struct replicas *replicas)
 {
+    awaited_end_all(replicas);
     struct group *group;
     struct group *next;
     HASH_ITER(by_id, replicas->groups, group, next) {
@@ -242,6 +244,7 @@ static void put_topic(struct replicas *replicas, struct topic_image *topic)
             open_group(replicas, topic, id);
         } else {
             directory_add(&replicas->shard->broker->directory, id);
+            awaited_add(replicas, &topic->groups[i]);
         }
     }
 }
@@ -250,6 +253,7 @@ static void remove_topic(struct replicas *replicas, struct topic_image *topic)
 {
     for (uint32_t i = 0; i < topic->group_count; i++) {
         struct group *group = replicas_group(replicas, topic->groups[i].id);
+        awaited_end(replicas, topic->groups[i].id);
         if (group != NULL) {
             group_close(group, true);
         }
@@ -328,6 +332,7 @@ static void checkpoint_due(struct replicas *replicas, uint64_t now_ms)
 void replicas_tick(struct replicas *replicas, uint64_t now_ms)
 {
     replicas_raft_tick(replicas, now_ms);
+    awaited_tick(replicas, now_ms);
     log_shard_tick(replicas->logs, clock_wall_ms());
     checkpoint_due(replicas, now_ms);
     checkpoint_ahead(replicas);

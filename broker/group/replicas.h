@@ -25,6 +25,7 @@
  * coordinator append). Deeper than this is a bug. */
 enum { REPLICAS_STEP_DEPTH = 8 };
 
+struct awaited;
 struct metadata_update;
 
 /* Lines that would come for each of many groups at once: of each kind one a second is enough. */
@@ -64,6 +65,7 @@ struct replicas {
     int depth;
     uint64_t checkpoint_interval_ms;
     uint64_t next_retention_ms;
+    struct awaited *awaited;          /* broker/group/awaited.h */
     struct metadata_update *update;   /* is here until groups_starting is 0 again */
     unsigned groups_starting;         /* not leading yet, or not yet out of the way when deleted */
     unsigned checkpoints_pending;

@@ -8,7 +8,7 @@
 #include "messages/errors.h"
 
 enum {
-    SNAPSHOT_LEAST_BYTES = 1024 * 1024, /* a log below this is read fast enough */
+    SNAPSHOT_LEAST_BYTES = 1024 * 1024, /* a log below this is read fast enough, by default */
     SNAPSHOT_FACTOR = 4,                /* the log may grow to this many times the last snapshot */
 };
 
@@ -41,6 +41,13 @@ static void snapshot_ended(struct metadata_command *command, int16_t error)
     log->snapshotting = error == KAFKA_NONE && log->group != NULL;
 }
 
+static uint64_t least_bytes(const struct metadata_log *log)
+{
+    int64_t bytes = config_long(log->broker->config,
+                                CONFIG_METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS);
+    return bytes < SNAPSHOT_LEAST_BYTES ? (uint64_t)bytes : SNAPSHOT_LEAST_BYTES;
+}
+
 void metadata_snapshot_consider(struct metadata_log *log)
 {
     if (log->snapshotting || log->group == NULL || group_error(log->group) != KAFKA_NONE) {
@@ -48,7 +55,7 @@ void metadata_snapshot_consider(struct metadata_log *log)
     }
     struct partition_log *records = log->group->partitions[0]->log;
     uint64_t bytes = partition_log_bytes_from(records, partition_log_start(records));
-    if (bytes < SNAPSHOT_LEAST_BYTES || bytes < SNAPSHOT_FACTOR * log->snapshot_bytes) {
+    if (bytes < least_bytes(log) || bytes < SNAPSHOT_FACTOR * log->snapshot_bytes) {
         return;
     }
     log->snapshotting = true;

@@ -35,13 +35,14 @@ def create(cluster, node, name, partitions=3):
     """Creates the topic through that node; it must be in that node's Metadata at once."""
     with cluster.connect(node, 20.0) as client:
         wanted = {"name": name, "numPartitions": partitions,
-                  "replicationFactor": min(3, len(cluster))}
+                  "replicationFactor": 3}
         answer = client.call("CreateTopics", 7, topics=[wanted], timeoutMs=20000)["topics"][0]
         assert answer["errorCode"] == NONE, answer
         assert answer["numPartitions"] == partitions, answer
         told = client.call("Metadata", 12, topics=[{"name": name}],
                            allowAutoTopicCreation=False)["topics"][0]
         assert told["errorCode"] == NONE and len(told["partitions"]) == partitions, told
+        assert all(one["leaderId"] >= 0 for one in told["partitions"]), told
 
 
 def topics(cluster, node):
@@ -78,8 +79,9 @@ def test_names_that_are_used_come_into_being_at_any_node():
     with Cluster(3) as cluster:
         for node in cluster:
             with cluster.connect(node, 20.0) as client:
-                client.call("Metadata", 12, topics=[{"name": "auto%d" % node}],
-                            allowAutoTopicCreation=True)
+                told = client.call("Metadata", 12, topics=[{"name": "auto%d" % node}],
+                                   allowAutoTopicCreation=True)["topics"][0]
+                assert told["errorCode"] == NONE and told["partitions"][0]["leaderId"] >= 0, told
         wait_topics(cluster, {"auto1", "auto2", "auto3"})
 
 
@@ -130,6 +132,44 @@ def test_a_node_that_was_away_has_what_came_and_went():
         cluster.start(away)
         assert topics(cluster, away) == {"kept", "gone", "new"}
         assert len(cluster.metadata(away, ["gone"])["topics"][0]["partitions"]) == 2
+
+
+def test_a_node_that_was_away_for_a_whole_snapshot():
+    """A topic of many partitions that comes and goes fills the log, until a snapshot replaces it;
+    nodes that are started anew have nothing else to give to the one that was away."""
+    with Cluster(3, overrides={"ottla.topic.partition.groups": 1,
+                               "metadata.log.max.record.bytes.between.snapshots": 60000,
+                               "broker.session.timeout.ms": 60000}) as cluster:
+        create(cluster, 1, "gone")
+        leader = controller(cluster)
+        away = 1 + leader % 3
+        cluster.stop(away)
+        create(cluster, leader, "kept")
+
+        def is_written():
+            with open(cluster[leader].log_path) as log:
+                return "snapshot written" in log.read()
+
+        with cluster.connect(leader, 20.0) as client:
+            def remove(name):
+                answer = client.call("DeleteTopics", 6, timeoutMs=20000,
+                                     topics=[{"name": name, "topicId": bytes(16)}])
+                assert answer["responses"][0]["errorCode"] == NONE, answer
+
+            remove("gone")
+            for _ in range(6):
+                answer = client.call("CreateTopics", 7, timeoutMs=20000, topics=[
+                    {"name": "large", "numPartitions": 10000, "replicationFactor": 1}])
+                assert answer["topics"][0]["errorCode"] == NONE, answer
+                remove("large")
+        wait_for("a snapshot", is_written, 20)
+        for node in cluster.running():
+            cluster.restart(node)
+        cluster.start(away)
+        assert topics(cluster, away) == {"kept"}
+        create(cluster, away, "new")
+        wait_topics(cluster, {"kept", "new"})
+        assert cluster.produce("kept", 0, batch([b"x"])) == 0
 
 
 def test_all_nodes_at_once():
