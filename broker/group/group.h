@@ -82,7 +82,8 @@ struct group {
     uint32_t member_count;
     uint32_t steps;                   /* nested ones under way */
     uint64_t window_bytes;            /* counted in the shard's */
-    uint64_t catch_up_to;             /* catching_up: applied so far, it votes again */
+    uint64_t catch_up_to;             /* of the leader at first contact; UINT64_MAX: none yet. Of
+                                       * the metadata group, and while catching_up */
     uint64_t start_deadline_ms;       /* counts as started then, whatever happens */
     uint64_t applied_index;
     uint64_t applied_term;

@@ -17,7 +17,8 @@
 
 enum { LOG_EVERY_MS = 1000, STALLED_MS = 1500 };
 
-/* What the leader has when it first writes to a node that lost its own part. */
+/* What the leader has when it first writes to a node: one that lost its own part votes when it has
+ * that too, and one that has the metadata so far opens its groups. */
 static void note_contact(struct group *group, const struct raft_message *message)
 {
     if (message->kind == RAFT_APPEND && group->catch_up_to == UINT64_MAX &&
@@ -35,7 +36,7 @@ void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
         return;
     }
     assert(group->raft != NULL && !group->closed);
-    if (group->catching_up) {
+    if (group->catching_up || group->topic == NULL) {
         note_contact(group, message);
     }
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});

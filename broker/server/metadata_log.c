@@ -80,12 +80,17 @@ static void begin(struct metadata_log *log)
 }
 
 /* Whether a follower has applied whatever of its own log is committed: a leader is there, and has
- * confirmed or replaced all that was here. */
+ * confirmed or replaced all that was here. When the leader wrote to this node, it also has what the
+ * leader had then; without that, an empty log says nothing of what there is. */
 static bool has_caught_up(const struct metadata_log *log)
 {
     const struct group *group = log->group;
     uint64_t last = raft_last_index(group->raft);
     uint64_t wanted = last < log->opened_index ? last : log->opened_index;
+    bool is_told = group->catch_up_to != UINT64_MAX;
+    if (is_told ? group->applied_index < group->catch_up_to : log->opened_index == 0) {
+        return false;
+    }
     return raft_leader(group->raft) != RAFT_NO_NODE && group->applied_index >= wanted;
 }
 

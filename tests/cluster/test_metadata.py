@@ -3,6 +3,7 @@
 log and whoever dies; brokers register, are fenced, come back and leave.
 """
 import os
+import shutil
 import sys
 import time
 
@@ -170,6 +171,24 @@ def test_a_node_that_was_away_for_a_whole_snapshot():
         create(cluster, away, "new")
         wait_topics(cluster, {"kept", "new"})
         assert cluster.produce("kept", 0, batch([b"x"])) == 0
+
+
+def test_a_node_that_lost_its_disk():
+    with Cluster(3) as cluster:
+        create(cluster, 1, "t")
+        lost = 1 + controller(cluster) % 3
+        for partition in range(3):
+            assert cluster.produce("t", partition, batch([b"x"] * 10)) == 0
+        cluster.stop(lost)
+        shutil.rmtree(cluster[lost].data_dir)
+        cluster.start(lost)
+        assert topics(cluster, lost) == {"t"}
+        for node in (1 + lost % 3, 1 + (lost + 1) % 3):
+            wait_for("all replicas in sync", lambda: all(
+                len(cluster.partition(lost, "t", one)["isrNodes"]) == 3 for one in range(3)), 30)
+            cluster.restart(node)
+        for partition in range(3):
+            assert cluster.produce("t", partition, batch([b"y"])) == 10
 
 
 def test_all_nodes_at_once():
