@@ -245,6 +245,28 @@ def test_a_lost_broker_is_out_of_the_replicas_in_sync_and_then_of_the_brokers():
             sorted(cluster.partition(node, "t", 0)["isrNodes"]) == [1, 2, 3] for node in cluster))
 
 
+def test_a_node_that_says_nothing_is_not_told_as_leader():
+    with Cluster(3) as cluster:
+        cluster.create_topic("t", 3, 3)
+        silent = cluster.wait_leader("t")
+        cluster.pause(silent)
+        leader = cluster.wait_leader("t", other_than=silent, timeout_s=5)
+        cluster.resume(silent)
+        assert cluster.wait_leader("t", nodes=list(cluster)) in (leader, silent)
+        cluster.produce("t", 0, batch([b"x"]))
+
+
+def test_brokers_that_do_not_vote_on_metadata_are_told_and_lead_like_the_others():
+    with Cluster(5, voters=3) as cluster:
+        for node in cluster:
+            told = cluster.metadata(node, [])
+            assert [one["nodeId"] for one in told["brokers"]] == [1, 2, 3, 4, 5], told
+            assert told["controllerId"] in (1, 2, 3), told
+        cluster.create_topic("t", 10, 3, node=5)
+        leaders = sorted(cluster.wait_leader("t", partition) for partition in range(10))
+        assert leaders == sorted(2 * [1, 2, 3, 4, 5]), leaders
+
+
 def test_groups_are_served_by_their_coordinator_alone():
     with Cluster(3) as cluster:
         cluster.create_topic("t", 1, 3)
