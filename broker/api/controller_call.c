@@ -1,5 +1,6 @@
 /* One call: waits to be tried, is with a peer, is run here, or waits for the metadata; in each of
- * the four somebody else holds it. The answer's block is held until it is handed over. */
+ * the four somebody else holds it. The answer's block is held until it is handed over. Whatever
+ * goes wrong on the way leads back to the first of the four, until the time is over. */
 #include "broker/api/controller_call.h"
 
 #include <assert.h>
@@ -30,6 +31,14 @@ static void end(struct controller_call *call, int16_t error)
     block_unref(answer);
 }
 
+static void set_timer(struct controller_calls *calls, unsigned wait_ms)
+{
+    struct timeval wait = {.tv_usec = wait_ms * 1000};
+    if (wait_ms == 0 || !event_pending(calls->timer, EV_TIMEOUT, NULL)) {
+        event_add(calls->timer, &wait);
+    }
+}
+
 static void wait_to_try(struct controller_call *call, unsigned wait_ms)
 {
     struct controller_calls *calls = call->shard->controller_calls;
@@ -37,11 +46,8 @@ static void wait_to_try(struct controller_call *call, unsigned wait_ms)
         end(call, KAFKA_NOT_CONTROLLER);
         return;
     }
-    if (wait_ms == 0 || list_is_empty(&calls->waiting)) {
-        struct timeval wait = {.tv_usec = wait_ms * 1000};
-        event_add(calls->timer, &wait);
-    }
     list_push_back(&calls->waiting, &call->link);
+    set_timer(calls, wait_ms);
 }
 
 /* Or it took too long; then what the leader did is told all the same. */
@@ -57,7 +63,9 @@ static void answered(struct controller_call *call, struct view body, int64_t met
     call->answer_body = body;
     call->metadata_offset = metadata_offset;
     call->wait = (struct metadata_wait){
-        .offset = metadata_offset, .deadline_ms = call->deadline_ms, .done = applied_here};
+        .offset = metadata_offset,
+        .deadline_ms = clock_monotonic_ms() + CONTROLLER_CALL_MS,
+        .done = applied_here};
     if (metadata_delivered(call->shard->broker) >= metadata_offset) {
         end(call, KAFKA_NONE);
     } else {
@@ -106,7 +114,7 @@ static void peer_done(struct peer_call *peer, enum status status, struct slice b
     struct controller_call *call = container_of(peer, struct controller_call, peer);
     struct peer_forward_response response = peer_forward_response_default;
     struct arena arena;
-    call->in_peer = false;
+    list_remove(&call->link);
     arena_init(&arena, SIZE_MAX / 2);
     if (status == STATUS_OK) {
         struct view input = slice_view(body);
@@ -126,8 +134,9 @@ static void peer_done(struct peer_call *peer, enum status status, struct slice b
     wait_to_try(call, TRY_AGAIN_MS);
 }
 
-static void ask_peer(struct controller_call *call, int32_t node, uint64_t now_ms)
+static void ask_peer(struct controller_call *call, int32_t node)
 {
+    struct controller_calls *calls = call->shard->controller_calls;
     struct peer_forward_request request = {.api_key = call->api_key,
                                            .api_version = call->api_version,
                                            .client_id = call->client_id,
@@ -138,17 +147,18 @@ static void ask_peer(struct controller_call *call, int32_t node, uint64_t now_ms
     (void)status;
     call->peer = (struct peer_call){.node = node,
                                     .api_key = API_PEER_FORWARD,
-                                    .timeout_ms = call->deadline_ms - now_ms,
+                                    .timeout_ms = CONTROLLER_CALL_ANSWER_MS,
                                     .done = peer_done};
-    call->in_peer = true;
+    list_push_back(&calls->asked, &call->link);
+    set_timer(calls, TRY_AGAIN_MS);
     peers_call(call->shard, &call->peer, buffer_view(&bytes));
     buffer_free(&bytes);
 }
 
 /* ---- Whom to ask --------------------------------------------------------------------------- */
 
-/* A node that is not in the metadata group yet hears of nobody's leading: it asks one voter after
- * the other, each of which says whom it believes to lead. */
+/* A node that hears of nobody's leading, because it is not in the metadata group yet, asks one
+ * voter after the other, each of which says whom it believes to lead. */
 static int32_t whom_to_ask(struct controller_call *call)
 {
     const struct broker *broker = call->shard->broker;
@@ -156,7 +166,7 @@ static int32_t whom_to_ask(struct controller_call *call)
         return broker->node_id;
     }
     int32_t leader = directory_get(&broker->directory, METADATA_GROUP_ID).leader;
-    if (leader >= 0) {
+    if (leader >= 0 && peers_is_alive(broker, leader)) {
         return leader;
     }
     if (call->hint >= 0) {
@@ -189,7 +199,7 @@ static void attempt(struct controller_call *call)
     } else if (node == broker->node_id) {
         run_here(call);
     } else {
-        ask_peer(call, node, now_ms);
+        ask_peer(call, node);
     }
 }
 
@@ -206,17 +216,40 @@ static void try_all(struct shard *shard)
     }
 }
 
+/* A node that is silent does not answer, and another one may lead soon. */
+static void give_up_silent(struct shard *shard)
+{
+    struct controller_calls *calls = shard->controller_calls;
+    struct list_link *link = list_first(&calls->asked);
+    while (link != NULL) {
+        struct list_link *next = list_next(&calls->asked, link);
+        struct controller_call *call = container_of(link, struct controller_call, link);
+        if (!peers_is_alive(shard->broker, call->peer.node)) {
+            peers_cancel(shard, &call->peer);
+            list_remove(link);
+            list_push_back(&calls->waiting, link);
+        }
+        link = next;
+    }
+}
+
 static void timer_due(evutil_socket_t fd, short what, void *argument)
 {
     (void)fd;
     (void)what;
-    try_all(argument);
+    struct shard *shard = argument;
+    give_up_silent(shard);
+    try_all(shard);
+    if (!list_is_empty(&shard->controller_calls->asked)) {
+        set_timer(shard->controller_calls, TRY_AGAIN_MS);
+    }
 }
 
 void controller_calls_open(struct shard *shard)
 {
     struct controller_calls *calls = memory_new_zero(1, sizeof *calls);
     list_init(&calls->waiting);
+    list_init(&calls->asked);
     calls->timer = event_new(shard->base, -1, 0, timer_due, shard);
     assert(calls->timer != NULL);
     shard->controller_calls = calls;
@@ -231,6 +264,7 @@ void controller_calls_end(struct shard *shard)
 void controller_calls_close(struct shard *shard)
 {
     assert(list_is_empty(&shard->controller_calls->waiting));
+    assert(list_is_empty(&shard->controller_calls->asked));
     event_free(shard->controller_calls->timer);
     free(shard->controller_calls);
 }
@@ -238,24 +272,26 @@ void controller_calls_close(struct shard *shard)
 void controller_call(struct shard *shard, struct controller_call *call)
 {
     assert(call->done != NULL && call->body.data != NULL);
-    uint64_t now_ms = clock_monotonic_ms();
     call->shard = shard;
     call->answer = NULL;
     call->answer_body = VIEW_NULL;
-    call->in_peer = false;
+    call->peer = (struct peer_call){0};
+    call->link = (struct list_link){0};
     call->hint = -1;
     call->tries = 0;
-    call->deadline_ms =
-        call->deadline_ms == 0 ? now_ms + CONTROLLER_CALL_MS : call->deadline_ms;
+    call->deadline_ms = clock_monotonic_ms() + CONTROLLER_CALL_MS;
     wait_to_try(call, 0);
 }
 
 void controller_call_hurry(struct controller_call *call)
 {
+    struct controller_calls *calls = call->shard->controller_calls;
+    bool is_asked = call->peer.done != NULL && list_contains(&call->peer.link);
     call->deadline_ms = clock_monotonic_ms();
-    if (call->in_peer) {
-        call->in_peer = false;
+    if (is_asked) {
         peers_cancel(call->shard, &call->peer);
-        wait_to_try(call, 0);
+        list_remove(&call->link);
+        list_push_back(&calls->waiting, &call->link);
+        set_timer(calls, 0);
     }
 }

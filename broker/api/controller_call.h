@@ -18,11 +18,15 @@
 #include "broker/peer/peers.h"
 #include "broker/server/metadata_log.h"
 
-enum { CONTROLLER_CALL_MS = 5000 };
+enum {
+    CONTROLLER_CALL_MS = 5000,         /* to find a leader */
+    CONTROLLER_CALL_ANSWER_MS = 30000, /* for the answer of one that lives */
+};
 
-/* Those of a shard that wait to be tried again. */
+/* Those of a shard. */
 struct controller_calls {
-    struct list waiting;
+    struct list waiting;         /* to be tried again */
+    struct list asked;           /* another node, and not answered yet */
     struct event *timer;
     bool ended;
 };
@@ -32,7 +36,6 @@ struct controller_call {
     int16_t api_version;
     struct view client_id;
     struct view body;            /* the encoded message; lives until `done` */
-    uint64_t deadline_ms;        /* monotonic; 0: CONTROLLER_CALL_MS from now */
     /* Once, on the shard, and not inside controller_call unless the broker stops. KAFKA_NONE:
      * `body` is the encoded answer, which lives until this returns. REQUEST_TIMED_OUT: nobody
      * leads, or it took too long. NOT_CONTROLLER: the broker stops. UNKNOWN_SERVER_ERROR: the
@@ -50,7 +53,7 @@ struct controller_call {
     struct view answer_body;
     int32_t hint;                /* who leads, as the last one asked said; -1 */
     unsigned tries;
-    bool in_peer;                /* `peer` is under way */
+    uint64_t deadline_ms;        /* monotonic: to have asked by */
 };
 
 /* Starts with none. */

@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
-from client import NONE, batch, wait_for  # noqa: E402
+from client import NONE, NOT_LEADER, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
 NOT_REGISTERED = 102
@@ -118,6 +118,21 @@ def test_the_metadata_leader_is_killed_and_comes_back():
         wait_topics(cluster, names | {"after"})
 
 
+def test_the_metadata_leader_is_paused():
+    with Cluster(3) as cluster:
+        leader = controller(cluster)
+        cluster.pause(leader)
+        begun = time.monotonic()
+        for node in cluster.running():
+            create(cluster, node, "without%d" % node)
+        seconds = time.monotonic() - begun
+        cluster.resume(leader)
+        wait_topics(cluster, {"without%d" % node for node in cluster if node != leader})
+        create(cluster, leader, "after")
+        assert seconds < 4, "created after %.2f s" % seconds
+        print("another leader and 2 topics after %.2f s" % seconds)
+
+
 def test_a_node_that_was_away_has_what_came_and_went():
     with Cluster(3) as cluster:
         create(cluster, 1, "kept")
@@ -218,6 +233,35 @@ def test_brokers_that_do_not_vote():
         create(cluster, 1, "meanwhile")
         cluster.start(4)
         assert topics(cluster, 4) == {"t", "meanwhile"}
+
+
+def test_controllers_that_are_no_brokers():
+    cluster = Cluster(6, voters=3)
+    for node in (1, 2, 3):
+        settings = cluster[node].overrides
+        address = settings["listeners"].split("CONTROLLER://")[1]
+        settings.update({"process.roles": "controller", "listeners": "CONTROLLER://" + address})
+        cluster[node].port = int(address.rsplit(":", 1)[1])
+    try:
+        cluster.start_all(wait=False)
+        cluster.wait_brokers(3, [4, 5, 6])
+        assert cluster.brokers(4) == [4, 5, 6]
+        create(cluster, 5, "t")
+        found = quorum(cluster, 6)
+        assert sorted(one["replicaId"] for one in found["currentVoters"]) == [1, 2, 3], found
+        cluster.kill(found["leaderId"])
+        create(cluster, 4, "later")
+        with cluster.connect(4) as client:
+            assert client.produce("t", 0, batch([b"x"]))[0] in (NONE, NOT_LEADER)
+        for node in (1, 2, 3):
+            if cluster[node].alive():
+                cluster.stop(node)
+        for node in (4, 5, 6):
+            cluster.stop(node)
+    except BaseException:
+        cluster.close(failed=True)
+        raise
+    cluster.close()
 
 
 def test_who_is_not_heard_is_fenced_and_taken_back():
