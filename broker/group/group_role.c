@@ -4,7 +4,9 @@
 #include "broker/group/group_role.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
+#include "base/log.h"
 #include "broker/group/directory.h"
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
@@ -35,6 +37,8 @@ static void begin_leading(struct group *group)
 {
     assert(!group->leads && list_is_empty(&group->proposals));
     group->leads = true;
+    log_debug("group", "group %" PRIu64 " is led here in term %" PRIu64, group->id,
+              raft_term(group->raft));
     for (int32_t i = 0; i < group->partition_count; i++) {
         struct partition *partition = group->partitions[i];
         partition->next_offset = partition_log_end(partition->log);
@@ -79,6 +83,8 @@ void group_stop_leading(struct group *group)
 
 void group_role_changed(struct group *group, enum raft_role role)
 {
+    log_debug("group", "group %" PRIu64 ": role %d in term %" PRIu64 ", leader %d", group->id,
+              (int)role, raft_term(group->raft), raft_leader(group->raft));
     if (role == RAFT_LEADER) {
         group->lead_index = raft_last_index(group->raft);
         group_tell_role(group); /* nobody leads yet, until all that came before is applied */

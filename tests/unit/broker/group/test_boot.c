@@ -72,6 +72,91 @@ START_TEST(entries_and_truncations_reach_raft_in_order)
 }
 END_TEST
 
+/* What a follower's journal holds after three leaders, two of whom replaced what others wrote. */
+START_TEST(a_followers_journal_of_several_terms)
+{
+    struct boot boot = {0};
+    struct raft_member members[] = {{1, RAFT_VOTER}, {2, RAFT_VOTER}, {3, RAFT_VOTER}};
+    struct raft_config config = {
+        .id = 1, .voted_for = RAFT_NO_NODE, .members = members, .member_count = 3};
+    for (uint64_t i = 1; i <= 5; i++) {
+        entry(&boot, 1, i, 1);
+    }
+    boot_replay(&boot, &(struct journal_record){
+                           .kind = JOURNAL_VOTE, .group = 1, .term = 3, .voted_for = 3});
+    record(&boot, JOURNAL_TRUNCATE, 1, 3);
+    entry(&boot, 1, 3, 3);
+    entry(&boot, 1, 4, 3);
+    boot_replay(&boot, &(struct journal_record){
+                           .kind = JOURNAL_VOTE, .group = 1, .term = 5, .voted_for = -1});
+    record(&boot, JOURNAL_TRUNCATE, 1, 4);
+    entry(&boot, 1, 4, 5);
+    struct raft *raft = raft_create(&config);
+    ck_assert_int_eq(boot_restore(boot_find(&boot, 1), raft), STATUS_OK);
+    ck_assert_uint_eq(raft_last_index(raft), 4);
+    ck_assert_uint_eq(raft_last_term(raft), 5);
+    ck_assert_uint_eq(raft_entry_at(raft, 3)->term, 3);
+    ck_assert_uint_eq(raft_entry_at(raft, 2)->term, 1);
+    ck_assert_uint_eq(raft_term(raft), 5);
+    ck_assert_int_eq(raft_voted_for(raft), RAFT_NO_NODE);
+    raft_free(raft);
+    boot_free(&boot);
+}
+END_TEST
+
+/* A checkpoint of term 2 covers entry 3; the tail of term 1 behind it was void, but the record that
+ * says so went with the mark. */
+START_TEST(a_void_tail_behind_the_mark_does_not_come_back)
+{
+    struct boot boot = {0};
+    struct raft_member members[] = {{1, RAFT_VOTER}, {2, RAFT_VOTER}, {3, RAFT_VOTER}};
+    struct raft_config config = {.id = 1,
+                                 .voted_for = RAFT_NO_NODE,
+                                 .members = members,
+                                 .member_count = 3,
+                                 .start_index = 3,
+                                 .start_term = 2};
+    for (uint64_t i = 1; i <= 6; i++) {
+        entry(&boot, 1, i, 1);
+    }
+    record(&boot, JOURNAL_TRUNCATE, 1, 2);
+    entry(&boot, 1, 2, 2);
+    entry(&boot, 1, 3, 2);
+    record(&boot, JOURNAL_MARK, 1, 3);
+    struct raft *raft = raft_create(&config);
+    ck_assert_int_eq(boot_restore(boot_find(&boot, 1), raft), STATUS_OK);
+    ck_assert_uint_eq(raft_last_index(raft), 3);
+    ck_assert_uint_eq(raft_last_term(raft), 2);
+    raft_free(raft);
+    boot_free(&boot);
+}
+END_TEST
+
+/* After an install the journal goes on behind a gap, which the checkpoint covers. */
+START_TEST(a_gap_that_the_checkpoint_covers)
+{
+    struct boot boot = {0};
+    struct raft_member members[] = {{1, RAFT_VOTER}, {2, RAFT_VOTER}, {3, RAFT_VOTER}};
+    struct raft_config config = {.id = 1,
+                                 .voted_for = RAFT_NO_NODE,
+                                 .members = members,
+                                 .member_count = 3,
+                                 .start_index = 90,
+                                 .start_term = 4};
+    entry(&boot, 1, 1, 1);
+    entry(&boot, 1, 2, 1);
+    record(&boot, JOURNAL_TRUNCATE, 1, 2);
+    entry(&boot, 1, 91, 4);
+    entry(&boot, 1, 92, 5);
+    struct raft *raft = raft_create(&config);
+    ck_assert_int_eq(boot_restore(boot_find(&boot, 1), raft), STATUS_OK);
+    ck_assert_uint_eq(raft_last_index(raft), 92);
+    ck_assert_uint_eq(raft_last_term(raft), 5);
+    raft_free(raft);
+    boot_free(&boot);
+}
+END_TEST
+
 START_TEST(a_gap_is_corrupt)
 {
     struct boot boot = {0};
@@ -127,6 +212,9 @@ int main(void)
     tcase_add_test(tests, marks_drop_what_they_cover);
     tcase_add_test(tests, latest_vote_counts);
     tcase_add_test(tests, entries_and_truncations_reach_raft_in_order);
+    tcase_add_test(tests, a_followers_journal_of_several_terms);
+    tcase_add_test(tests, a_void_tail_behind_the_mark_does_not_come_back);
+    tcase_add_test(tests, a_gap_that_the_checkpoint_covers);
     tcase_add_test(tests, a_gap_is_corrupt);
     tcase_add_test(tests, whole_means_from_the_first_entry_on);
     tcase_add_test(tests, damage_hits_its_group_or_all);
