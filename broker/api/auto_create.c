@@ -75,6 +75,7 @@ void auto_create_go(struct auto_create *create, void (*done)(struct auto_create 
     }
     create->errors = request_take(create->request, (size_t)create->count, sizeof *create->errors);
     create->call = (struct controller_call){.api_key = API_PEER_AUTO_CREATE,
+                                            .repeatable = true,
                                             .client_id = create->request->client_id,
                                             .body = encode_names(create),
                                             .done = created};

@@ -31,11 +31,11 @@ static void end(struct controller_call *call, int16_t error)
     block_unref(answer);
 }
 
-static void set_timer(struct controller_calls *calls, unsigned wait_ms)
+static void set_timer(struct shard *shard, unsigned wait_ms)
 {
-    struct timeval wait = {.tv_usec = wait_ms * 1000};
-    if (wait_ms == 0 || !event_pending(calls->timer, EV_TIMEOUT, NULL)) {
-        event_add(calls->timer, &wait);
+    struct shard_timer *timer = &shard->controller_calls->timer;
+    if (wait_ms == 0 || !timer->set) {
+        shard_timer_set(shard, timer, wait_ms);
     }
 }
 
@@ -47,7 +47,7 @@ static void wait_to_try(struct controller_call *call, unsigned wait_ms)
         return;
     }
     list_push_back(&calls->waiting, &call->link);
-    set_timer(calls, wait_ms);
+    set_timer(call->shard, wait_ms);
 }
 
 /* Or it took too long; then what the leader did is told all the same. */
@@ -130,6 +130,10 @@ static void peer_done(struct peer_call *peer, enum status status, struct slice b
         end(call, response.error_code);
         return;
     }
+    if (status != STATUS_OK && peer->sent && !call->repeatable) {
+        end(call, KAFKA_REQUEST_TIMED_OUT);
+        return;
+    }
     call->hint = status == STATUS_OK ? response.leader_id : -1;
     wait_to_try(call, TRY_AGAIN_MS);
 }
@@ -150,7 +154,7 @@ static void ask_peer(struct controller_call *call, int32_t node)
                                     .timeout_ms = CONTROLLER_CALL_ANSWER_MS,
                                     .done = peer_done};
     list_push_back(&calls->asked, &call->link);
-    set_timer(calls, TRY_AGAIN_MS);
+    set_timer(call->shard, TRY_AGAIN_MS);
     peers_call(call->shard, &call->peer, buffer_view(&bytes));
     buffer_free(&bytes);
 }
@@ -216,7 +220,8 @@ static void try_all(struct shard *shard)
     }
 }
 
-/* A node that is silent does not answer, and another one may lead soon. */
+/* A node that is silent does not answer, and another one may lead soon. What it may have done is
+ * not asked for again, unless that does no harm. */
 static void give_up_silent(struct shard *shard)
 {
     struct controller_calls *calls = shard->controller_calls;
@@ -224,24 +229,26 @@ static void give_up_silent(struct shard *shard)
     while (link != NULL) {
         struct list_link *next = list_next(&calls->asked, link);
         struct controller_call *call = container_of(link, struct controller_call, link);
+        assert(call->peer.done != NULL);
         if (!peers_is_alive(shard->broker, call->peer.node)) {
             peers_cancel(shard, &call->peer);
             list_remove(link);
             list_push_back(&calls->waiting, link);
+            if (call->peer.sent && !call->repeatable) {
+                call->deadline_ms = 0;
+            }
         }
         link = next;
     }
 }
 
-static void timer_due(evutil_socket_t fd, short what, void *argument)
+static void timer_due(struct shard_timer *timer)
 {
-    (void)fd;
-    (void)what;
-    struct shard *shard = argument;
+    struct shard *shard = timer->shard;
     give_up_silent(shard);
     try_all(shard);
     if (!list_is_empty(&shard->controller_calls->asked)) {
-        set_timer(shard->controller_calls, TRY_AGAIN_MS);
+        set_timer(shard, TRY_AGAIN_MS);
     }
 }
 
@@ -250,8 +257,7 @@ void controller_calls_open(struct shard *shard)
     struct controller_calls *calls = memory_new_zero(1, sizeof *calls);
     list_init(&calls->waiting);
     list_init(&calls->asked);
-    calls->timer = event_new(shard->base, -1, 0, timer_due, shard);
-    assert(calls->timer != NULL);
+    calls->timer.run = timer_due;
     shard->controller_calls = calls;
 }
 
@@ -265,7 +271,7 @@ void controller_calls_close(struct shard *shard)
 {
     assert(list_is_empty(&shard->controller_calls->waiting));
     assert(list_is_empty(&shard->controller_calls->asked));
-    event_free(shard->controller_calls->timer);
+    shard_timer_stop(&shard->controller_calls->timer);
     free(shard->controller_calls);
 }
 
@@ -292,6 +298,6 @@ void controller_call_hurry(struct controller_call *call)
         peers_cancel(call->shard, &call->peer);
         list_remove(&call->link);
         list_push_back(&calls->waiting, &call->link);
-        set_timer(calls, 0);
+        set_timer(call->shard, 0);
     }
 }

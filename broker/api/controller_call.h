@@ -27,19 +27,20 @@ enum {
 struct controller_calls {
     struct list waiting;         /* to be tried again */
     struct list asked;           /* another node, and not answered yet */
-    struct event *timer;
+    struct shard_timer timer;
     bool ended;
 };
 
 struct controller_call {
     int16_t api_key;
     int16_t api_version;
+    bool repeatable;             /* having it done twice does no harm */
     struct view client_id;
     struct view body;            /* the encoded message; lives until `done` */
     /* Once, on the shard, and not inside controller_call unless the broker stops. KAFKA_NONE:
      * `body` is the encoded answer, which lives until this returns. REQUEST_TIMED_OUT: nobody
-     * leads, or it took too long. NOT_CONTROLLER: the broker stops. UNKNOWN_SERVER_ERROR: the
-     * leader could not answer. */
+     * leads, it took too long, or the leader that may have done it is gone. NOT_CONTROLLER: the
+     * broker stops. UNKNOWN_SERVER_ERROR: the leader could not answer. */
     void (*done)(struct controller_call *call, int16_t error, struct view body);
 
     int64_t metadata_offset;     /* in `done`: of the leader, when it answered */

@@ -90,6 +90,7 @@ static void ask(struct shard *shard, struct producer_ids *ids)
     (void)status;
     ids->asking = true;
     ids->call = (struct controller_call){.api_key = API_ALLOCATE_PRODUCER_IDS,
+                                         .repeatable = true,
                                          .body = buffer_view(&ids->body),
                                          .done = block_came};
     controller_call(shard, &ids->call);

@@ -112,6 +112,7 @@ int64_t coordinator_timers_next_ms(const struct coordinator_timers *timers)
 
 void coordinator_timers_move(struct coordinator_timers *timers, int64_t by_ms)
 {
+    assert(timers != NULL && timers->count <= timers->capacity);
     for (size_t i = 0; i < timers->count; i++) {
         assert(timers->heap[i]->place == i + 1);
         timers->heap[i]->deadline_ms += by_ms;

@@ -370,13 +370,15 @@ static void read_checkpoint(struct group *group, struct checkpoint *checkpoint)
     }
 }
 
-/* A node whose journal is empty has lost what it promised in groups that existed before: its vote
- * could elect a leader without an entry that it once acknowledged. So it does not vote before it
- * has what its leader had at their first contact (docs/raft.md, Damage). */
+/* A node that was a broker of this cluster before and whose journal is empty has lost what it
+ * promised in groups that existed: its vote could elect a leader without an entry that it once
+ * acknowledged. So it does not vote before it has what its leader had at their first contact
+ * (docs/raft.md, Damage). */
 static void note_loss(struct group *group, const struct group_start *start)
 {
-    group->catching_up =
-        start->existed && group->member_count > 1 && group->shard->broker->boot.groups == NULL;
+    const struct broker *broker = group->shard->broker;
+    group->catching_up = start->existed && group->member_count > 1 && broker->was_here_before &&
+                         broker->boot.groups == NULL;
     group->catch_up_to = UINT64_MAX;
     if (group->catching_up && replicas_may_log(replicas_of(group), REPLICAS_LOG_LOSS)) {
         log_warn("group", "nothing is left here of group %" PRIu64 " and perhaps others; this node "

@@ -203,6 +203,7 @@ void shard_timer_set(struct shard *shard, struct shard_timer *timer, uint64_t wa
 
 void shard_timer_stop(struct shard_timer *timer)
 {
+    assert(!timer->set || timer->shard != NULL);
     if (timer->set) {
         timer->set = false;
         event_del(&timer->event);

@@ -20,12 +20,14 @@ void peers_call(struct shard *shard, struct peer_call *call, struct view body)
     assert(call->done != NULL && call->node != RAFT_NO_NODE);
     assert(call->timeout_ms > 0);
     call->link = (struct list_link){0};
+    call->sent = false;
     call->deadline_ms = clock_monotonic_ms() + call->timeout_ms;
     if (link == NULL || link->state != LINK_UP) {
         list_push_back(&shard->peers->failed, &call->link);
         shard_defer(shard, &shard->peers->flush);
         return;
     }
+    call->sent = true;
     list_push_back(&link->calls, &call->link);
     call->correlation_id = link_request(link, call->api_key, call->api_version, body);
 }

@@ -17,7 +17,7 @@ struct peers {
     struct list leaving;         /* links of dropped nodes: freed at the end of the turn */
     struct list failed;          /* struct peer_call that could not be sent */
     struct shard_task flush;     /* at the end of the turn */
-    struct event *beat;          /* on shard 0, when there are others */
+    struct shard_timer beat;     /* on shard 0, when there are others */
     uint64_t beat_ms;            /* the last one */
 };
 

@@ -55,11 +55,9 @@ static void flush(struct shard_task *task)
     free_leaving(peers);
 }
 
-static void beat(evutil_socket_t fd, short what, void *argument)
+static void beat(struct shard_timer *timer)
 {
-    (void)fd;
-    (void)what;
-    struct peers *peers = argument;
+    struct peers *peers = container_of(timer, struct peers, beat);
     uint64_t now_ms = clock_monotonic_ms();
     for (struct list_link *at = list_first(&peers->links); at != NULL;
          at = list_next(&peers->links, at)) {
@@ -69,6 +67,7 @@ static void beat(evutil_socket_t fd, short what, void *argument)
         liveness_check(peers->shard->broker, now_ms);
     }
     peers->beat_ms = now_ms;
+    shard_timer_set(peers->shard, timer, LIVENESS_BEAT_MS);
 }
 
 void peers_open(struct shard *shard)
@@ -86,13 +85,11 @@ void peers_open(struct shard *shard)
 
 static void start_beat(struct peers *peers)
 {
-    if (peers->shard->number != 0 || peers->beat != NULL) {
+    if (peers->shard->number != 0 || peers->beat.set) {
         return;
     }
-    struct timeval every = {.tv_usec = LIVENESS_BEAT_MS * 1000};
-    peers->beat = event_new(peers->shard->base, -1, EV_PERSIST, beat, peers);
-    assert(peers->beat != NULL);
-    event_add(peers->beat, &every);
+    peers->beat.run = beat;
+    shard_timer_set(peers->shard, &peers->beat, LIVENESS_BEAT_MS);
     peers->beat_ms = clock_monotonic_ms();
 }
 
@@ -146,9 +143,7 @@ void peers_close(struct shard *shard)
     if (list_contains(&peers->flush.link)) {
         list_remove(&peers->flush.link);
     }
-    if (peers->beat != NULL) {
-        event_free(peers->beat);
-    }
+    shard_timer_stop(&peers->beat);
     shard->peers = NULL;
     free(peers);
 }

@@ -60,6 +60,7 @@ struct peer_call {
      * STATUS_TIMEOUT; then it is not known whether the request had an effect. */
     void (*done)(struct peer_call *call, enum status status, struct slice body);
     uint64_t deadline_ms;        /* the link's */
+    bool sent;                   /* the other node may have got the request */
     int32_t correlation_id;      /* the link's */
 };
 

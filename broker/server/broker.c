@@ -9,13 +9,9 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -32,7 +28,6 @@
 #include "broker/server/storage_watch.h"
 #include "io/clock.h"
 #include "io/random.h"
-#include "broker/version.h"
 
 enum {
     ARENA_BYTES = 1024 * 1024,
@@ -111,15 +106,6 @@ static void shard_tick(struct shard *shard)
         metadata_log_tick(shard->broker, now_ms);
     }
     stop_tick(shard, now_ms);
-}
-
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 static enum status resolve_listeners(struct broker *broker)
@@ -223,7 +209,7 @@ static enum status open_journal(struct broker *broker)
         .flush = durable ? JOURNAL_FLUSH_DURABLE : JOURNAL_FLUSH_INTERVAL,
         .flush_interval_ms =
             interval_ms > 0 && interval_ms < UINT32_MAX ? (uint32_t)interval_ms : 1000,
-        .threaded = true,
+        .threaded = broker->threaded,
     };
     if (!durable) {
         log_warn("storage", "flush.policy=%s: records are acknowledged before they are on the "
@@ -269,6 +255,7 @@ static enum status open_shards(struct broker *broker)
 static void open_replicas(struct broker *broker)
 {
     struct log_writer_settings settings = storage_watch_writer(broker);
+    settings.threaded = broker->threaded;
     broker->writer = log_writer_new(&settings);
     for (int i = 0; i < broker->shard_count; i++) {
         struct shard *shard = &broker->shards[i];
@@ -349,7 +336,7 @@ static void drain_shards(struct broker *broker)
     }
 }
 
-static void stop_shards(struct broker *broker)
+void broker_stop(struct broker *broker)
 {
     struct mail stops[SHARDS_MAX];
     assert(broker->shard_count <= SHARDS_MAX);
@@ -401,7 +388,7 @@ static void close_shards(struct broker *broker)
     free(broker->shards);
 }
 
-static void close_broker(struct broker *broker)
+void broker_free(struct broker *broker)
 {
     for (int i = 0; i < broker->acceptor_count; i++) {
         acceptor_close(broker->acceptors[i]);
@@ -432,9 +419,26 @@ static void close_broker(struct broker *broker)
     connection_register_free(&broker->connection_register);
     directory_free(&broker->directory);
     arena_free(&broker->arena);
+    free(broker);
 }
 
-static enum status open_broker(struct broker *broker)
+struct broker *broker_new(const struct config *config, bool threaded)
+{
+    struct broker *broker = memory_new_zero(1, sizeof *broker);
+    broker->started_ns = clock_monotonic_ns();
+    broker->config = config;
+    broker->threaded = threaded;
+    broker->node_id = config_int(config, CONFIG_NODE_ID);
+    broker->rack = config_string(config, CONFIG_BROKER_RACK);
+    arena_init(&broker->arena, ARENA_BYTES);
+    liveness_init(&broker->liveness);
+    broker->shard_count = count_shards(config);
+    broker->shards = memory_new_zero((size_t)broker->shard_count, sizeof *broker->shards);
+    assert(broker->shard_count >= 1 && broker->shard_count <= SHARDS_MAX);
+    return broker;
+}
+
+enum status broker_open(struct broker *broker)
 {
     enum status status = resolve_listeners(broker);
     if (status != STATUS_OK) {
@@ -469,55 +473,4 @@ static enum status open_broker(struct broker *broker)
         status = start_shards(broker);
     }
     return status;
-}
-
-static void block_signals(sigset_t *signals)
-{
-    sigemptyset(signals);
-    sigaddset(signals, SIGTERM);
-    sigaddset(signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
-/* Waits for a signal; meanwhile looks after a failed storage. Returns the exit code. */
-static int wait_for_stop(struct broker *broker, const sigset_t *signals)
-{
-    for (;;) {
-        struct timespec second = {.tv_sec = 1};
-        int got = sigtimedwait(signals, NULL, &second);
-        if (got > 0) {
-            log_info("server", "stopping: %s", strsignal(got));
-            return 0;
-        }
-        if (storage_watch_recovered(broker)) {
-            log_info("storage", "the disk takes writes again; starting again from what is on it");
-            return BROKER_RUN_AGAIN;
-        }
-    }
-}
-
-int broker_run(const struct config *config)
-{
-    struct broker *broker = memory_new_zero(1, sizeof *broker);
-    sigset_t signals;
-    broker->started_ns = clock_monotonic_ns();
-    broker->config = config;
-    broker->node_id = config_int(config, CONFIG_NODE_ID);
-    broker->rack = config_string(config, CONFIG_BROKER_RACK);
-    arena_init(&broker->arena, ARENA_BYTES);
-    liveness_init(&broker->liveness);
-    broker->shard_count = count_shards(config);
-    broker->shards = memory_new_zero((size_t)broker->shard_count, sizeof *broker->shards);
-    log_info("server", "Ottla " OTTLA_VERSION " starts");
-    config_log_notes(config);
-    raise_file_limit();
-    block_signals(&signals);
-    enum status status = open_broker(broker);
-    int code = status == STATUS_OK ? wait_for_stop(broker, &signals) : 1;
-    stop_shards(broker);
-    close_broker(broker);
-    free(broker);
-    log_info("server", "stopped");
-    return code;
 }

@@ -27,12 +27,15 @@ enum { SHARDS_MAX = 64, BROKER_RUN_AGAIN = 100 };
 
 struct broker {
     const struct config *config;
+    bool threaded;                       /* false: a simulation runs what threads do */
     int32_t node_id;
     const char *cluster_id;
     const char *rack;                    /* null: none */
     struct quorum_voter *voters;         /* of controller.quorum.voters */
     int voter_count;
     bool in_cluster;                     /* there are other voters */
+    bool was_here_before;                /* an earlier process of this node had registered; set
+                                            before the shards get their first changes */
     struct liveness liveness;            /* of the other nodes */
     struct resolver *resolver;           /* of their names; null without others */
     struct cluster_broker self;          /* this process as it registers; ports as bound */
@@ -63,6 +66,20 @@ struct broker {
 /* Runs a broker until it is told to stop by SIGTERM or SIGINT. Exit code: 0 after a clean stop, 1
  * when it could not start; then one line in the log says why. */
 int broker_run(const struct config *config);
+
+/* A broker that is not open yet. With `threaded` false it starts no thread: who owns it runs its
+ * shards, journal and log writer (simulation). The configuration must outlive it. */
+struct broker *broker_new(const struct config *config, bool threaded);
+
+/* Opens ports, data directory and journal and starts the shards. On failure one line in the log
+ * says why; stop and free it all the same. */
+MUST_USE enum status broker_open(struct broker *broker);
+
+/* Ends connections, writes checkpoints for a bounded time, ends the shards. */
+void broker_stop(struct broker *broker);
+
+/* Releases a stopped broker; what was not written is in the journal. */
+void broker_free(struct broker *broker);
 
 /* For the metadata log, on shard 0: every group that was here at the start is open. */
 void broker_opened(struct broker *broker);

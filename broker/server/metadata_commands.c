@@ -25,6 +25,17 @@ static void wait_for_round(struct metadata_log *log)
     metadata_rounds_wait(log, &command->wait);
 }
 
+/* Its records were proposed, and this node ceased to lead: the next leader may have them or not.
+ * Whoever asked must not hear that nothing happened. */
+static void leave_current_open(struct metadata_log *log)
+{
+    struct metadata_command *command = log->current;
+    assert(command != NULL);
+    assert(command != &log->snapshot || log->snapshotting);
+    log->current = NULL;
+    metadata_wait_end(&command->wait, KAFKA_REQUEST_TIMED_OUT);
+}
+
 static void refuse_current(struct metadata_log *log, int16_t error)
 {
     struct metadata_command *command = log->current;
@@ -45,6 +56,8 @@ static void appended(struct append *append)
     if (append->error == KAFKA_NONE) {
         assert(log->reader.offset > append->base_offset);
         wait_for_round(log);
+    } else if (append->error == KAFKA_NOT_LEADER_OR_FOLLOWER && append->base_offset >= 0) {
+        leave_current_open(log);
     } else {
         refuse_current(log, append->error);
     }

@@ -117,6 +117,9 @@ static void update_home(struct shard *shard, struct mail *mail)
     image_changes_free(&update->changes);
     cluster_image_unref(update->cluster);
     free(update);
+    if (atomic_load(&log->broker->stopping)) {
+        return; /* what is not in force yet will be at the next start */
+    }
     if (!log->announced && !log->closed) {
         log->announced = true;
         leftovers_forget_groups(log->broker);
@@ -151,6 +154,11 @@ static void update_visits(struct shard *shard, struct mail *mail)
     /* Set first: the groups may all be started before this returns. */
     shard->replicas->groups_starting++;
     shard->replicas->update = update;
+    if (atomic_load(&shard->broker->stopping)) {
+        /* Journal and files are closed, or soon will be. */
+        replicas_group_started(shard->replicas);
+        return;
+    }
     if (update->cluster != NULL) {
         metadata_members_link(shard, shard->replicas->cluster, update->cluster);
         replicas_set_cluster(shard->replicas, update->cluster);
@@ -159,10 +167,26 @@ static void update_visits(struct shard *shard, struct mail *mail)
     replicas_group_started(shard->replicas);
 }
 
+static bool was_registered(const struct metadata_log *log)
+{
+    const struct cluster_broker *self = &log->broker->self;
+    for (int i = 0; i < image_broker_count(log->image); i++) {
+        const struct register_broker_record *record = image_broker(log->image, i);
+        if (record->broker_id == self->id &&
+            !uuid_equal(record->incarnation_id, self->incarnation)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Takes the changes over and sends them round. */
 static void send_round(struct metadata_log *log)
 {
     struct broker *broker = log->broker;
+    if (!log->announced) {
+        broker->was_here_before = was_registered(log);
+    }
     struct metadata_update *update = memory_new_zero(1, sizeof *update);
     update->log = log;
     update->changes = log->changes;

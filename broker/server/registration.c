@@ -74,6 +74,7 @@ static void ask(struct registration *registration)
 {
     registration->call = (struct controller_call){.api_key = API_BROKER_REGISTRATION,
                                                   .api_version = REGISTRATION_VERSION,
+                                                  .repeatable = true,
                                                   .body = buffer_view(&registration->body),
                                                   .done = answered};
     controller_call(&registration->broker->shards[0], &registration->call);

@@ -7,11 +7,13 @@
 #include "io/random.h"
 
 static uint64_t now_ns;
+static int64_t wall_ahead_ms;
 static uint64_t state;
 
 void sim_clock_reset(uint64_t seed)
 {
     now_ns = 1000000000u;
+    wall_ahead_ms = 0;
     state = seed * 2 + 1;
 }
 
@@ -20,9 +22,15 @@ void sim_clock_pass(uint64_t ms)
     now_ns += ms * 1000000u;
 }
 
+void sim_clock_set(uint64_t ns, int64_t ahead_ms)
+{
+    now_ns = ns;
+    wall_ahead_ms = ahead_ms;
+}
+
 int64_t clock_wall_ms(void)
 {
-    return 1700000000000 + (int64_t)(now_ns / 1000000u);
+    return 1700000000000 + (int64_t)(now_ns / 1000000u) + wall_ahead_ms;
 }
 
 uint64_t clock_monotonic_ns(void)

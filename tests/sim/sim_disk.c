@@ -10,13 +10,14 @@
 #include "base/memory.h"
 #include "tests/sim/sim_file.h"
 
-struct sim_disk sim_disk = {.crash_after = -1, .fail_sync = -1};
+static struct sim_disk first_disk = {.crash_after = -1, .fail_sync = -1};
+struct sim_disk *sim_disk = &first_disk;
 
 uint64_t sim_disk_random(uint64_t bound)
 {
     assert(bound > 0);
-    sim_disk.random += 0x9e3779b97f4a7c15u;
-    uint64_t z = sim_disk.random;
+    sim_disk->random += 0x9e3779b97f4a7c15u;
+    uint64_t z = sim_disk->random;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return (z ^ (z >> 31)) % bound;
@@ -28,7 +29,7 @@ void sim_inode_release(struct sim_inode *inode)
 {
     assert(inode->references > 0);
     if (--inode->references == 0) {
-        sim_disk.used -= inode->seen.size;
+        sim_disk->used -= inode->seen.size;
         free(inode->seen.bytes);
         free(inode->stored.bytes);
         free(inode);
@@ -51,11 +52,11 @@ static void image_resize(struct sim_image *image, uint64_t size)
 /* Changes the visible size within the disk's capacity; false when it is full. */
 bool sim_inode_resize(struct sim_inode *inode, uint64_t size)
 {
-    uint64_t used = sim_disk.used - inode->seen.size + size;
-    if (sim_disk.capacity > 0 && used > sim_disk.capacity && size > inode->seen.size) {
+    uint64_t used = sim_disk->used - inode->seen.size + size;
+    if (sim_disk->capacity > 0 && used > sim_disk->capacity && size > inode->seen.size) {
         return false;
     }
-    sim_disk.used = used;
+    sim_disk->used = used;
     image_resize(&inode->seen, size);
     return true;
 }
@@ -206,16 +207,16 @@ static void change_free(struct sim_change *change)
 
 void sim_change_note(const char *removed, const char *added, struct sim_inode *inode)
 {
-    if (sim_disk.change_count == sim_disk.change_capacity) {
-        sim_disk.change_capacity = sim_disk.change_capacity * 2 + 16;
-        sim_disk.changes = memory_resize(sim_disk.changes, sim_disk.change_capacity,
-            sizeof *sim_disk.changes);
+    if (sim_disk->change_count == sim_disk->change_capacity) {
+        sim_disk->change_capacity = sim_disk->change_capacity * 2 + 16;
+        sim_disk->changes = memory_resize(sim_disk->changes, sim_disk->change_capacity,
+            sizeof *sim_disk->changes);
     }
     log_debug("disk", "%s -> %s", removed == NULL ? "" : removed, added == NULL ? "" : added);
     if (inode != NULL) {
         inode->references++;
     }
-    sim_disk.changes[sim_disk.change_count++] = (struct sim_change){
+    sim_disk->changes[sim_disk->change_count++] = (struct sim_change){
         .directory = parent_of(added != NULL ? added : removed),
         .removed = removed == NULL ? NULL : memory_copy_text(removed),
         .added = added == NULL ? NULL : memory_copy_text(added), .inode = inode};
@@ -224,14 +225,14 @@ void sim_change_note(const char *removed, const char *added, struct sim_inode *i
 static void change_store(const struct sim_change *change)
 {
     if (change->removed != NULL && change->added != NULL) {
-        if (sim_tree_find(&sim_disk.stored, change->removed) == NULL && change->inode != NULL) {
-            sim_tree_add(&sim_disk.stored, change->removed, change->inode);
+        if (sim_tree_find(&sim_disk->stored, change->removed) == NULL && change->inode != NULL) {
+            sim_tree_add(&sim_disk->stored, change->removed, change->inode);
         }
-        sim_tree_rename(&sim_disk.stored, change->removed, change->added);
+        sim_tree_rename(&sim_disk->stored, change->removed, change->added);
     } else if (change->removed != NULL) {
-        sim_tree_remove(&sim_disk.stored, change->removed);
+        sim_tree_remove(&sim_disk->stored, change->removed);
     } else {
-        sim_tree_add(&sim_disk.stored, change->added, change->inode);
+        sim_tree_add(&sim_disk->stored, change->added, change->inode);
     }
 }
 
@@ -239,65 +240,105 @@ static void change_store(const struct sim_change *change)
 void sim_changes_store(const char *directory)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < sim_disk.change_count; i++) {
-        struct sim_change change = sim_disk.changes[i];
+    for (size_t i = 0; i < sim_disk->change_count; i++) {
+        struct sim_change change = sim_disk->changes[i];
         if (directory == NULL || strcmp(change.directory, directory) == 0) {
             change_store(&change);
             change_free(&change);
         } else {
-            sim_disk.changes[kept++] = change;
+            sim_disk->changes[kept++] = change;
         }
     }
-    sim_disk.change_count = kept;
+    sim_disk->change_count = kept;
 }
 
 /* Faults ------------------------------------------------------------------------------------ */
 
+struct sim_disk *sim_disk_new(uint64_t seed)
+{
+    struct sim_disk *before = sim_disk;
+    struct sim_disk *made = memory_new_zero(1, sizeof *made);
+    sim_disk = made;
+    sim_disk_reset(seed);
+    sim_disk = before;
+    return made;
+}
+
+void sim_disk_free(struct sim_disk *disk)
+{
+    struct sim_disk *before = sim_disk;
+    sim_disk = disk;
+    sim_disk_reset(0);
+    tree_clear(&disk->seen);
+    tree_clear(&disk->stored);
+    sim_disk = before == disk ? &first_disk : before;
+    free(disk);
+}
+
+void sim_disk_use(struct sim_disk *disk)
+{
+    sim_disk = disk == NULL ? &first_disk : disk;
+}
+
+void sim_disk_crash(void)
+{
+    sim_disk->crashed = true;
+}
+
+void sim_disk_keep(void)
+{
+    sim_changes_store(NULL);
+    for (size_t i = 0; i < sim_disk->seen.count; i++) {
+        struct sim_inode *inode = sim_disk->seen.names[i].inode;
+        sim_image_copy(&inode->stored, &inode->seen);
+    }
+}
+
 void sim_disk_reset(uint64_t seed)
 {
-    for (size_t i = 0; i < sim_disk.change_count; i++) {
-        change_free(&sim_disk.changes[i]);
+    for (size_t i = 0; i < sim_disk->change_count; i++) {
+        change_free(&sim_disk->changes[i]);
     }
-    free(sim_disk.changes);
-    tree_clear(&sim_disk.seen);
-    tree_clear(&sim_disk.stored);
-    assert(sim_disk.used == 0); /* else a handle is left */
-    sim_disk = (struct sim_disk){.random = seed, .crash_after = -1, .fail_sync = -1,
-        .incarnation = sim_disk.incarnation + 1};
+    free(sim_disk->changes);
+    tree_clear(&sim_disk->seen);
+    tree_clear(&sim_disk->stored);
+    assert(sim_disk->used == 0); /* else a handle is left */
+    *sim_disk = (struct sim_disk){.random = seed, .crash_after = -1, .fail_sync = -1,
+        .incarnation = sim_disk->incarnation + 1};
     struct sim_inode *root = memory_new_zero(1, sizeof *root);
     root->is_directory = true;
-    sim_tree_add(&sim_disk.seen, "/", root);
-    sim_tree_add(&sim_disk.stored, "/", root);
+    sim_tree_add(&sim_disk->seen, "/", root);
+    sim_tree_add(&sim_disk->stored, "/", root);
 }
 
 void sim_disk_set_capacity(uint64_t bytes)
 {
-    sim_disk.capacity = bytes;
+    sim_disk->capacity = bytes;
 }
 
 void sim_disk_set_read_only(bool read_only)
 {
-    sim_disk.read_only = read_only;
+    sim_disk->read_only = read_only;
 }
 
 void sim_disk_fail_sync(int64_t count)
 {
-    sim_disk.fail_sync = count;
+    sim_disk->fail_sync = count;
 }
 
 void sim_disk_crash_after(int64_t count)
 {
-    sim_disk.crash_after = count;
+    sim_disk->crash_after = count;
 }
 
 bool sim_disk_crashed(void)
 {
-    return sim_disk.crashed;
+    return sim_disk->crashed;
 }
 
 uint64_t sim_disk_operations(void)
 {
-    return sim_disk.operations;
+    return sim_disk->operations;
 }
 
 /* A crash leaves of a file's unsynced sectors some new and some old, and some length. */
@@ -321,49 +362,50 @@ static void inode_crash(struct sim_inode *inode)
             }
         }
     }
-    sim_disk.used -= inode->seen.size;
+    sim_disk->used -= inode->seen.size;
     sim_image_copy(&inode->seen, &mixed);
     sim_image_copy(&inode->stored, &mixed);
-    sim_disk.used += inode->seen.size;
+    sim_disk->used += inode->seen.size;
     inode->is_locked = false;
     free(mixed.bytes);
 }
 
 void sim_disk_restart(void)
 {
-    size_t kept = sim_disk.change_count == 0 ? 0 : sim_disk_random(sim_disk.change_count + 1);
-    log_debug("disk", "restart: %zu of %zu changes of names are kept", kept, sim_disk.change_count);
-    for (size_t i = 0; i < sim_disk.change_count; i++) {
+    size_t kept = sim_disk->change_count == 0 ? 0 : sim_disk_random(sim_disk->change_count + 1);
+    log_debug("disk", "restart: %zu of %zu changes of names are kept", kept,
+        sim_disk->change_count);
+    for (size_t i = 0; i < sim_disk->change_count; i++) {
         if (i < kept) {
-            change_store(&sim_disk.changes[i]);
+            change_store(&sim_disk->changes[i]);
         }
-        change_free(&sim_disk.changes[i]);
+        change_free(&sim_disk->changes[i]);
     }
-    sim_disk.change_count = 0;
+    sim_disk->change_count = 0;
     struct sim_tree tree = {0};
-    for (size_t i = 0; i < sim_disk.stored.count; i++) {
+    for (size_t i = 0; i < sim_disk->stored.count; i++) {
         /* By path, so parents come first; a name without its directory is lost. */
-        if (sim_tree_has_parent(&tree, sim_disk.stored.names[i].path)) {
-            sim_tree_add(&tree, sim_disk.stored.names[i].path, sim_disk.stored.names[i].inode);
+        if (sim_tree_has_parent(&tree, sim_disk->stored.names[i].path)) {
+            sim_tree_add(&tree, sim_disk->stored.names[i].path, sim_disk->stored.names[i].inode);
         }
     }
-    tree_clear(&sim_disk.seen);
-    tree_clear(&sim_disk.stored);
-    sim_disk.seen = tree;
+    tree_clear(&sim_disk->seen);
+    tree_clear(&sim_disk->stored);
+    sim_disk->seen = tree;
     for (size_t i = 0; i < tree.count; i++) {
-        sim_tree_add(&sim_disk.stored, tree.names[i].path, tree.names[i].inode);
+        sim_tree_add(&sim_disk->stored, tree.names[i].path, tree.names[i].inode);
         inode_crash(tree.names[i].inode);
     }
-    sim_disk.incarnation++;
-    sim_disk.crashed = false;
-    sim_disk.crash_after = -1;
-    sim_disk.fail_sync = -1;
-    sim_disk.read_only = false;
+    sim_disk->incarnation++;
+    sim_disk->crashed = false;
+    sim_disk->crash_after = -1;
+    sim_disk->fail_sync = -1;
+    sim_disk->read_only = false;
 }
 
 bool sim_disk_flip(const char *path, uint64_t position, unsigned bit)
 {
-    struct sim_inode *inode = sim_tree_find(&sim_disk.seen, path);
+    struct sim_inode *inode = sim_tree_find(&sim_disk->seen, path);
     if (inode == NULL || position >= inode->seen.size || position >= inode->stored.size) {
         return false;
     }
@@ -374,19 +416,19 @@ bool sim_disk_flip(const char *path, uint64_t position, unsigned bit)
 
 bool sim_disk_lose_file(const char *path)
 {
-    if (sim_tree_find(&sim_disk.seen, path) == NULL) {
+    if (sim_tree_find(&sim_disk->seen, path) == NULL) {
         return false;
     }
     char *name = memory_copy_text(path); /* the path may be the tree's own */
-    sim_tree_remove(&sim_disk.seen, name);
-    sim_tree_remove(&sim_disk.stored, name);
+    sim_tree_remove(&sim_disk->seen, name);
+    sim_tree_remove(&sim_disk->stored, name);
     free(name);
     return true;
 }
 
 bool sim_disk_cut_file(const char *path, uint64_t size_bytes)
 {
-    struct sim_inode *inode = sim_tree_find(&sim_disk.seen, path);
+    struct sim_inode *inode = sim_tree_find(&sim_disk->seen, path);
     if (inode == NULL || inode->seen.size < size_bytes) {
         return false;
     }
@@ -397,9 +439,9 @@ bool sim_disk_cut_file(const char *path, uint64_t size_bytes)
 
 const char *sim_disk_file_name(size_t number)
 {
-    for (size_t i = 0; i < sim_disk.seen.count; i++) {
-        if (!sim_disk.seen.names[i].inode->is_directory && number-- == 0) {
-            return sim_disk.seen.names[i].path;
+    for (size_t i = 0; i < sim_disk->seen.count; i++) {
+        if (!sim_disk->seen.names[i].inode->is_directory && number-- == 0) {
+            return sim_disk->seen.names[i].path;
         }
     }
     return NULL;
@@ -407,7 +449,7 @@ const char *sim_disk_file_name(size_t number)
 
 uint64_t sim_disk_file_size(const char *path)
 {
-    struct sim_inode *inode = sim_tree_find(&sim_disk.seen, path);
+    struct sim_inode *inode = sim_tree_find(&sim_disk->seen, path);
     return inode == NULL ? 0 : inode->seen.size;
 }
 
@@ -415,16 +457,16 @@ uint64_t sim_disk_file_size(const char *path)
 enum status sim_disk_begin(bool *torn)
 {
     *torn = false;
-    if (sim_disk.crashed) {
+    if (sim_disk->crashed) {
         return STATUS_IO;
     }
-    sim_disk.operations++;
-    if (sim_disk.crash_after == 0) {
-        sim_disk.crashed = true;
+    sim_disk->operations++;
+    if (sim_disk->crash_after == 0) {
+        sim_disk->crashed = true;
         *torn = true;
         return STATUS_IO;
     }
-    sim_disk.crash_after -= sim_disk.crash_after > 0 ? 1 : 0;
+    sim_disk->crash_after -= sim_disk->crash_after > 0 ? 1 : 0;
     return STATUS_OK;
 }
 
@@ -432,5 +474,5 @@ enum status sim_disk_begin_change(void)
 {
     bool torn;
     enum status status = sim_disk_begin(&torn);
-    return status == STATUS_OK && sim_disk.read_only ? STATUS_READ_ONLY : status;
+    return status == STATUS_OK && sim_disk->read_only ? STATUS_READ_ONLY : status;
 }

@@ -62,8 +62,8 @@ struct sim_disk {
     int64_t fail_sync;
 };
 
-/* The one disk. */
-extern struct sim_disk sim_disk;
+/* The disk in use. */
+extern struct sim_disk *sim_disk;
 
 /* What the path names; null when nothing. */
 struct sim_inode *sim_tree_find(const struct sim_tree *tree, const char *path);

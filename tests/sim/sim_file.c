@@ -20,14 +20,14 @@ struct file {
 
 static bool is_dead(const struct file *file)
 {
-    return sim_disk.crashed || file->incarnation != sim_disk.incarnation;
+    return sim_disk->crashed || file->incarnation != sim_disk->incarnation;
 }
 
 static struct sim_inode *new_inode(const char *path, bool is_directory)
 {
     struct sim_inode *inode = memory_new_zero(1, sizeof *inode);
     inode->is_directory = is_directory;
-    sim_tree_add(&sim_disk.seen, path, inode);
+    sim_tree_add(&sim_disk->seen, path, inode);
     sim_change_note(NULL, path, inode);
     return inode;
 }
@@ -35,10 +35,10 @@ static struct sim_inode *new_inode(const char *path, bool is_directory)
 enum status file_open(const char *path, unsigned flags, struct file **file)
 {
     *file = NULL;
-    if (sim_disk.crashed) {
+    if (sim_disk->crashed) {
         return STATUS_IO;
     }
-    struct sim_inode *inode = sim_tree_find(&sim_disk.seen, path);
+    struct sim_inode *inode = sim_tree_find(&sim_disk->seen, path);
     if (inode == NULL && (flags & FILE_CREATE) == 0) {
         return STATUS_NOT_FOUND;
     }
@@ -47,7 +47,7 @@ enum status file_open(const char *path, unsigned flags, struct file **file)
         if (status != STATUS_OK) {
             return status;
         }
-        if (!sim_tree_has_parent(&sim_disk.seen, path)) {
+        if (!sim_tree_has_parent(&sim_disk->seen, path)) {
             return STATUS_NOT_FOUND;
         }
         inode = new_inode(path, false);
@@ -58,7 +58,7 @@ enum status file_open(const char *path, unsigned flags, struct file **file)
     }
     inode->references++;
     *file = memory_new_zero(1, sizeof **file);
-    **file = (struct file){1, sim_disk.incarnation, flags, false, inode};
+    **file = (struct file){1, sim_disk->incarnation, flags, false, inode};
     return STATUS_OK;
 }
 
@@ -76,7 +76,7 @@ void file_unref(struct file *file)
     }
     assert(file->references > 0);
     if (--file->references == 0) {
-        if (file->locks && file->incarnation == sim_disk.incarnation) {
+        if (file->locks && file->incarnation == sim_disk->incarnation) {
             file->inode->is_locked = false;
         }
         sim_inode_release(file->inode);
@@ -133,7 +133,7 @@ enum status file_write(struct file *file, uint64_t position, const struct iovec 
     int part_count)
 {
     bool torn;
-    if (file->incarnation != sim_disk.incarnation) {
+    if (file->incarnation != sim_disk->incarnation) {
         return STATUS_IO;
     }
     assert((file->flags & FILE_WRITE) != 0);
@@ -141,7 +141,7 @@ enum status file_write(struct file *file, uint64_t position, const struct iovec 
     if (begun != STATUS_OK && !torn) {
         return begun;
     }
-    if (sim_disk.read_only) {
+    if (sim_disk->read_only) {
         return STATUS_READ_ONLY;
     }
     for (int i = 0; i < part_count; i++) {
@@ -161,18 +161,18 @@ enum status file_write(struct file *file, uint64_t position, const struct iovec 
 enum status file_sync(struct file *file)
 {
     bool torn;
-    if (file->incarnation != sim_disk.incarnation) {
+    if (file->incarnation != sim_disk->incarnation) {
         return STATUS_IO;
     }
     enum status status = sim_disk_begin(&torn);
     if (status != STATUS_OK) {
         return status;
     }
-    if (sim_disk.fail_sync == 0) {
-        sim_disk.fail_sync = -1;
+    if (sim_disk->fail_sync == 0) {
+        sim_disk->fail_sync = -1;
         return STATUS_IO;
     }
-    sim_disk.fail_sync -= sim_disk.fail_sync > 0 ? 1 : 0;
+    sim_disk->fail_sync -= sim_disk->fail_sync > 0 ? 1 : 0;
     sim_image_copy(&file->inode->stored, &file->inode->seen);
     return STATUS_OK;
 }
@@ -199,17 +199,17 @@ enum status file_reserve(struct file *file, uint64_t size_bytes)
 
 bool file_exists(const char *path)
 {
-    return sim_tree_find(&sim_disk.seen, path) != NULL;
+    return sim_tree_find(&sim_disk->seen, path) != NULL;
 }
 
 enum status file_make_directory(const char *path)
 {
-    struct sim_inode *inode = sim_tree_find(&sim_disk.seen, path);
+    struct sim_inode *inode = sim_tree_find(&sim_disk->seen, path);
     if (inode != NULL) {
         return inode->is_directory ? STATUS_OK : STATUS_IO;
     }
     enum status status = sim_disk_begin_change();
-    if (status == STATUS_OK && !sim_tree_has_parent(&sim_disk.seen, path)) {
+    if (status == STATUS_OK && !sim_tree_has_parent(&sim_disk->seen, path)) {
         status = STATUS_NOT_FOUND;
     }
     if (status == STATUS_OK) {
@@ -221,22 +221,22 @@ enum status file_make_directory(const char *path)
 enum status file_list(const char *path,
     bool (*each)(void *context, const char *name, bool is_directory), void *context)
 {
-    struct sim_inode *inode = sim_tree_find(&sim_disk.seen, path);
-    if (sim_disk.crashed) {
+    struct sim_inode *inode = sim_tree_find(&sim_disk->seen, path);
+    if (sim_disk->crashed) {
         return STATUS_IO;
     }
     if (inode == NULL || !inode->is_directory) {
         return STATUS_NOT_FOUND;
     }
     /* A copy, since the callback may change the tree. */
-    char **names = memory_new(sim_disk.seen.count * sizeof *names);
-    bool *directories = memory_new(sim_disk.seen.count * sizeof *directories);
+    char **names = memory_new(sim_disk->seen.count * sizeof *names);
+    bool *directories = memory_new(sim_disk->seen.count * sizeof *directories);
     size_t count = 0;
-    for (size_t i = 0; i < sim_disk.seen.count; i++) {
+    for (size_t i = 0; i < sim_disk->seen.count; i++) {
         const char *rest;
-        if (sim_path_is_inside(sim_disk.seen.names[i].path, path, &rest)
+        if (sim_path_is_inside(sim_disk->seen.names[i].path, path, &rest)
             && strchr(rest, '/') == NULL) {
-            directories[count] = sim_disk.seen.names[i].inode->is_directory;
+            directories[count] = sim_disk->seen.names[i].inode->is_directory;
             names[count++] = memory_copy_text(rest);
         }
     }
@@ -252,8 +252,8 @@ enum status file_list(const char *path,
 
 enum status file_rename(const char *from, const char *to)
 {
-    struct sim_inode *inode = sim_tree_find(&sim_disk.seen, from);
-    if (sim_disk.crashed) {
+    struct sim_inode *inode = sim_tree_find(&sim_disk->seen, from);
+    if (sim_disk->crashed) {
         return STATUS_IO;
     }
     if (inode == NULL) {
@@ -262,23 +262,23 @@ enum status file_rename(const char *from, const char *to)
     enum status status = sim_disk_begin_change();
     if (status == STATUS_OK) {
         sim_change_note(from, to, inode);
-        sim_tree_rename(&sim_disk.seen, from, to);
+        sim_tree_rename(&sim_disk->seen, from, to);
     }
     return status;
 }
 
 enum status file_remove(const char *path)
 {
-    if (sim_disk.crashed) {
+    if (sim_disk->crashed) {
         return STATUS_IO;
     }
-    if (sim_tree_find(&sim_disk.seen, path) == NULL) {
+    if (sim_tree_find(&sim_disk->seen, path) == NULL) {
         return STATUS_NOT_FOUND;
     }
     enum status status = sim_disk_begin_change();
     if (status == STATUS_OK) {
         sim_change_note(path, NULL, NULL);
-        sim_tree_remove(&sim_disk.seen, path);
+        sim_tree_remove(&sim_disk->seen, path);
     }
     return status;
 }
@@ -286,8 +286,8 @@ enum status file_remove(const char *path)
 enum status file_sync_directory(const char *path)
 {
     bool torn;
-    if (sim_tree_find(&sim_disk.seen, path) == NULL) {
-        return sim_disk.crashed ? STATUS_IO : STATUS_NOT_FOUND;
+    if (sim_tree_find(&sim_disk->seen, path) == NULL) {
+        return sim_disk->crashed ? STATUS_IO : STATUS_NOT_FOUND;
     }
     enum status status = sim_disk_begin(&torn);
     if (status == STATUS_OK) {
@@ -304,8 +304,8 @@ enum status file_sync_all(const char *path)
     (void)path;
     if (status == STATUS_OK) {
         sim_changes_store(NULL);
-        for (size_t i = 0; i < sim_disk.seen.count; i++) {
-            struct sim_inode *inode = sim_disk.seen.names[i].inode;
+        for (size_t i = 0; i < sim_disk->seen.count; i++) {
+            struct sim_inode *inode = sim_disk->seen.names[i].inode;
             sim_image_copy(&inode->stored, &inode->seen);
         }
     }
@@ -331,7 +331,7 @@ enum status file_lock(const char *path, struct file **file)
 enum status file_space(const char *path, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     (void)path;
-    *total_bytes = sim_disk.capacity == 0 ? UINT64_C(1) << 40 : sim_disk.capacity;
-    *free_bytes = *total_bytes > sim_disk.used ? *total_bytes - sim_disk.used : 0;
-    return sim_disk.crashed ? STATUS_IO : STATUS_OK;
+    *total_bytes = sim_disk->capacity == 0 ? UINT64_C(1) << 40 : sim_disk->capacity;
+    *free_bytes = *total_bytes > sim_disk->used ? *total_bytes - sim_disk->used : 0;
+    return sim_disk->crashed ? STATUS_IO : STATUS_OK;
 }

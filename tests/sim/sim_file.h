@@ -3,7 +3,7 @@
  * Every file has two images: what a reader sees, and what is on the disk. A sync copies the first
  * over the second; a durable write (FILE_DURABLE) changes both. A crash keeps, of what differs,
  * some 512-byte sectors and loses the others. Names (creations, renames, removals) are kept up to
- * some point in their order unless their directory was synced. One disk for the process, since
+ * some point in their order unless their directory was synced. One disk is in use at a time, since
  * io/file.h has none to pass; used from one thread.
  */
 #ifndef OTTLA_TESTS_SIM_SIM_FILE_H
@@ -14,6 +14,21 @@
 #include <stdint.h>
 
 #include "base/status.h"
+
+struct sim_disk;
+
+/* A further disk, empty; the owner releases it when no handle of its files is left. */
+struct sim_disk *sim_disk_new(uint64_t seed);
+void sim_disk_free(struct sim_disk *disk);
+
+/* From now on this is the disk in use; null: the one that there is from the start. */
+void sim_disk_use(struct sim_disk *disk);
+
+/* The machine loses power now. */
+void sim_disk_crash(void);
+
+/* After a crash: it was only the process that died; nothing that it wrote is lost. */
+void sim_disk_keep(void);
 
 /* An empty disk without faults. Everything of the one before is gone; no handle may be left. */
 void sim_disk_reset(uint64_t seed);

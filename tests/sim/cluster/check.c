@@ -1,0 +1,270 @@
+/* The invariants. Batches are seen on their way into a partition's log (the linker wraps
+ * partition_log_append): the first node that appends one says what is committed there. */
+#include "tests/sim/cluster/check.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "base/memory.h"
+#include "broker/controller/topic_image.h"
+#include "broker/group/group.h"
+#include "broker/group/partition.h"
+#include "broker/group/replicas.h"
+#include "broker/group/topic_logs.h"
+#include "protocol/crc32c.h"
+#include "protocol/records.h"
+#include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/world.h"
+
+/* Who led a group in a term. */
+struct term_leader {
+    struct {
+        uint64_t group;
+        uint64_t term;
+    } key;
+    int32_t node;
+    UT_hash_handle hh;
+};
+
+/* A batch that is committed. */
+struct committed {
+    struct {
+        struct uuid topic;
+        int64_t partition;
+        int64_t base_offset;
+    } key;
+    uint32_t crc;
+    uint32_t length;
+    int32_t node;
+    UT_hash_handle hh;
+};
+
+static struct term_leader *leaders;
+static struct committed *batches;
+
+void check_start(void)
+{
+    leaders = NULL;
+    batches = NULL;
+}
+
+void check_end(void)
+{
+    struct term_leader *leader;
+    struct term_leader *next_leader;
+    HASH_ITER(hh, leaders, leader, next_leader) {
+        HASH_DEL(leaders, leader);
+        free(leader);
+    }
+    struct committed *batch;
+    struct committed *next_batch;
+    HASH_ITER(hh, batches, batch, next_batch) {
+        HASH_DEL(batches, batch);
+        free(batch);
+    }
+}
+
+static void note_leader(const struct sim_node *node, const struct group *group)
+{
+    struct term_leader *known = NULL;
+    struct term_leader probe;
+    memset(&probe, 0, sizeof probe);
+    probe.key.group = group->id;
+    probe.key.term = raft_term(group->raft);
+    HASH_FIND(hh, leaders, &probe.key, sizeof probe.key, known);
+    if (known == NULL) {
+        known = memory_new_zero(1, sizeof *known);
+        known->key = probe.key;
+        known->node = node->id;
+        HASH_ADD(hh, leaders, key, sizeof known->key, known);
+        world_say("group %" PRIu64 ": node %d leads term %" PRIu64, group->id, node->id,
+                  probe.key.term);
+        world_note(group->id * 64 + probe.key.term);
+    }
+    world_require(known->node == node->id, "group %" PRIu64 " has two leaders in term %" PRIu64
+                  ": nodes %d and %d", group->id, probe.key.term, known->node, node->id);
+}
+
+void check_node(struct sim_node *node)
+{
+    for (int i = 0; i < node->broker->shard_count; i++) {
+        const struct replicas *replicas = node->broker->shards[i].replicas;
+        const struct group *group = replicas == NULL ? NULL : replicas->groups;
+        for (; group != NULL; group = group->by_id.next) {
+            if (raft_role(group->raft) == RAFT_LEADER) {
+                note_leader(node, group);
+            }
+            world_require(group->applied_index <= raft_commit_index(group->raft),
+                          "node %d applies more of group %" PRIu64 " than is committed", node->id,
+                          group->id);
+        }
+    }
+}
+
+void check_node_started(struct sim_node *node)
+{
+    assert(node->broker != NULL);
+    (void)node;
+}
+
+/* The partition that owns the log, in the node that is run. */
+static const struct partition *owner_of(const struct partition_log *log)
+{
+    const struct sim_node *node = node_current();
+    for (int i = 0; node != NULL && node->broker != NULL && i < node->broker->shard_count; i++) {
+        const struct replicas *replicas = node->broker->shards[i].replicas;
+        const struct group *group = replicas == NULL ? NULL : replicas->groups;
+        for (; group != NULL; group = group->by_id.next) {
+            for (int32_t k = 0; k < group->partition_count; k++) {
+                if (group->partitions[k]->log == log) {
+                    return group->partitions[k];
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+static void note_batch(const struct partition *partition, struct view batch)
+{
+    struct batch_header header;
+    enum status status = batch_read_header(batch, &header);
+    assert(status == STATUS_OK);
+    (void)status;
+    struct committed probe;
+    struct committed *known = NULL;
+    memset(&probe, 0, sizeof probe);
+    probe.key.topic = topic_log_id(partition->group);
+    probe.key.partition = partition->number;
+    probe.key.base_offset = header.base_offset;
+    HASH_FIND(hh, batches, &probe.key, sizeof probe.key, known);
+    uint32_t crc = crc32c(batch);
+    int32_t node = node_current()->id;
+    world_note(crc);
+    if (known == NULL) {
+        known = memory_new_zero(1, sizeof *known);
+        *known = probe;
+        known->crc = crc;
+        known->length = (uint32_t)batch.length;
+        known->node = node;
+        HASH_ADD(hh, batches, key, sizeof known->key, known);
+    }
+    world_require(known->crc == crc && known->length == batch.length,
+                  "%s-%d offset %" PRId64 " on node %d differs from what node %d committed",
+                  topic_log_name(partition->group), partition->number, header.base_offset, node,
+                  known->node);
+}
+
+enum status __real_partition_log_append(struct partition_log *log, struct slice batch,
+                                        int64_t now_ms);
+enum status __wrap_partition_log_append(struct partition_log *log, struct slice batch,
+                                        int64_t now_ms);
+
+enum status __wrap_partition_log_append(struct partition_log *log, struct slice batch,
+                                        int64_t now_ms)
+{
+    const struct partition *partition = owner_of(log);
+    if (partition != NULL) {
+        note_batch(partition, slice_view(batch));
+    }
+    return __real_partition_log_append(log, batch, now_ms);
+}
+
+/* ---- At the end ---------------------------------------------------------------------------- */
+
+static const struct group *group_on(const struct sim_node *node, uint64_t id)
+{
+    const struct broker *broker = node->broker;
+    return broker == NULL ? NULL
+                          : replicas_group(broker->shards[id % (unsigned)broker->shard_count]
+                                               .replicas, id);
+}
+
+struct roll_call {
+    bool tell;
+    bool whole;
+};
+
+static void miss(struct roll_call *call, const struct group *group, const struct sim_node *node,
+                 const char *what)
+{
+    call->whole = false;
+    if (call->tell) {
+        char state[200];
+        raft_state_text(group->raft, state, sizeof state);
+        world_say("group %" PRIu64 " of %s on node %d: %s; %s", group->id, topic_log_name(group),
+                  node->id, what, state);
+    }
+}
+
+static void check_group(struct roll_call *call, const struct group *group,
+                        const struct sim_node *node)
+{
+    int32_t leader = raft_leader(group->raft);
+    const struct sim_node *leading = node_find(leader);
+    if (group->storage != STATUS_OK) {
+        miss(call, group, node, "its storage is offline");
+        return;
+    }
+    const struct group *led = leading == NULL ? NULL : group_on(leading, group->id);
+    if (led == NULL || !led->leads) {
+        miss(call, group, node, "it has no leader");
+    } else if (led->applied_index != group->applied_index ||
+               raft_last_index(led->raft) != led->applied_index) {
+        miss(call, group, node, "it is behind");
+    }
+}
+
+bool check_is_whole(bool tell)
+{
+    struct roll_call call = {.tell = tell, .whole = true};
+    for (int n = 0; n < cluster.count; n++) {
+        const struct sim_node *node = &cluster.nodes[n];
+        if (node->broker == NULL) {
+            return false;
+        }
+        for (int i = 0; i < node->broker->shard_count; i++) {
+            const struct group *group = node->broker->shards[i].replicas->groups;
+            for (; group != NULL; group = group->by_id.next) {
+                check_group(&call, group, node);
+            }
+        }
+    }
+    return call.whole;
+}
+
+static void compare_logs(const struct partition *a, const struct partition *b)
+{
+    int64_t end = partition_log_end(a->log);
+    world_require(end == partition_log_end(b->log), "%s-%d ends at %" PRId64 " and %" PRId64,
+                  topic_log_name(a->group), a->number, end, partition_log_end(b->log));
+    const struct log_epoch *epochs[2];
+    size_t counts[2];
+    epochs[0] = partition_log_epochs(a->log, &counts[0]);
+    epochs[1] = partition_log_epochs(b->log, &counts[1]);
+    bool same = counts[0] == counts[1];
+    for (size_t i = 0; same && i < counts[0]; i++) {
+        same = epochs[0][i].epoch == epochs[1][i].epoch &&
+               epochs[0][i].start_offset == epochs[1][i].start_offset;
+    }
+    world_require(same, "%s-%d: the leader epochs differ", topic_log_name(a->group), a->number);
+}
+
+void check_replicas(void)
+{
+    for (int n = 1; n < cluster.count; n++) {
+        const struct sim_node *node = &cluster.nodes[n];
+        for (int i = 0; i < node->broker->shard_count; i++) {
+            const struct group *group = node->broker->shards[i].replicas->groups;
+            for (; group != NULL; group = group->by_id.next) {
+                const struct group *first = group_on(&cluster.nodes[0], group->id);
+                for (int32_t k = 0; first != NULL && k < group->partition_count; k++) {
+                    compare_logs(first->partitions[k], group->partitions[k]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+/* What must be true at every moment, looked at after everything that a node does.
+ *
+ * One leader in each term of a group; what is committed at an offset of a partition is the same on
+ * every node and for ever; ends of logs do not go back while a process lives.
+ */
+#ifndef OTTLA_TESTS_SIM_CLUSTER_CHECK_H
+#define OTTLA_TESTS_SIM_CLUSTER_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sim_node;
+
+/* Nothing is known yet; and forgets it again. */
+void check_start(void);
+void check_end(void);
+
+/* In the node's context, after it did something; after it started. */
+void check_node(struct sim_node *node);
+void check_node_started(struct sim_node *node);
+
+/* Whether all nodes that should hold a group agree: each group has one leader, and all its replicas
+ * have applied the same. Says what is missing, when asked. */
+bool check_is_whole(bool tell);
+
+/* Compares every byte of all replicas' logs. */
+void check_replicas(void);
+
+#endif

@@ -1,0 +1,158 @@
+/* What all kinds of clients have in common: pace, retries, metadata. */
+#include "tests/sim/cluster/clients.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "messages/errors.h"
+#include "messages/metadata.h"
+#include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/world.h"
+
+enum { CLIENTS_MOST = PLACES_MAX - CLIENT_PLACE, METADATA_VERSION = 12 };
+
+static struct client clients[CLIENTS_MOST];
+static int count;
+static bool stopping;
+static uint64_t last_serial;
+
+int client_any_node(void)
+{
+    return 1 + (int)world_random((uint64_t)cluster.count);
+}
+
+uint64_t client_new_serial(void)
+{
+    return ++last_serial;
+}
+
+int64_t client_time_ms(void)
+{
+    return 1700000000000 + (int64_t)(world.now_ns / MS_NS);
+}
+
+bool clients_are_stopping(void)
+{
+    return stopping;
+}
+
+bool client_may_retry(int16_t error)
+{
+    return kafka_error_is_retriable(error);
+}
+
+static void go_on(void *context, uint64_t tag)
+{
+    struct client *client = context;
+    (void)tag;
+    switch (client->kind) {
+    case CLIENT_PRODUCER:
+        producer_next(client);
+        break;
+    case CLIENT_CONSUMER:
+        consumer_next(client);
+        break;
+    case CLIENT_COMMITTER:
+        committer_next(client);
+        break;
+    case CLIENT_ADMIN:
+        admin_next(client);
+        break;
+    }
+}
+
+void client_later(struct client *client, uint64_t most_ms)
+{
+    assert(!caller_waits(&client->caller));
+    world_after(1000 + world_random(most_ms * MS_NS + 1), go_on, client, 0);
+}
+
+static int32_t leader_in(const struct metadata_response *response, int partition)
+{
+    for (int32_t t = 0; response != NULL && t < response->topics_count; t++) {
+        const struct metadata_response_metadata_response_topic *topic = &response->topics[t];
+        for (int32_t i = 0; i < topic->partitions_count; i++) {
+            if (topic->partitions[i].partition_index == partition &&
+                topic->partitions[i].error_code == KAFKA_NONE) {
+                return topic->partitions[i].leader_id;
+            }
+        }
+    }
+    return -1;
+}
+
+static void metadata_came(void *owner, const void *response)
+{
+    struct client *client = owner;
+    int32_t leader = leader_in(response, client->partition);
+    client->knows = leader >= 1 && leader <= cluster.count;
+    client->node = client->knows ? leader : client->node;
+    client_later(client, client->knows ? 0 : 100);
+}
+
+void client_find_leader(struct client *client)
+{
+    struct metadata_request_metadata_request_topic topic =
+        metadata_request_metadata_request_topic_default;
+    topic.name = VIEW_LITERAL(WORK_TOPIC);
+    struct metadata_request request = metadata_request_default;
+    request.topics = &topic;
+    request.topics_count = 1;
+    request.allow_auto_topic_creation = false;
+    caller_ask(&client->caller, client_any_node(), API_METADATA, METADATA_VERSION, &request,
+               metadata_came);
+}
+
+static void add(enum client_kind kind, int number)
+{
+    assert(count < CLIENTS_MOST);
+    struct client *client = &clients[count];
+    *client = (struct client){.kind = kind, .number = number, .node = 1, .producer_id = -1,
+                              .committed = -1, .sent = -1, .topic = -1};
+    client->partition = number % MODEL_PARTITIONS;
+    caller_start(&client->caller, CLIENT_PLACE + count, client);
+    count++;
+    client_later(client, 100);
+}
+
+void clients_start(int producers, int consumers, int committers, int admins, int replicas)
+{
+    int counts[] = {[CLIENT_PRODUCER] = producers, [CLIENT_CONSUMER] = consumers,
+                    [CLIENT_COMMITTER] = committers, [CLIENT_ADMIN] = admins};
+    count = 0;
+    stopping = false;
+    last_serial = 0;
+    model_start();
+    for (int kind = 0; kind <= CLIENT_ADMIN; kind++) {
+        for (int i = 0; i < counts[kind]; i++) {
+            add((enum client_kind)kind, i);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        if (clients[i].kind == CLIENT_ADMIN) {
+            clients[i].batch = replicas; /* of the topics it makes */
+        }
+    }
+}
+
+void clients_stop(void)
+{
+    stopping = true;
+}
+
+bool clients_are_done(void)
+{
+    for (int i = 0; i < count; i++) {
+        if (!clients[i].done) {
+            world_say("client %d of kind %d is not done", clients[i].number, clients[i].kind);
+            return false;
+        }
+    }
+    return true;
+}
+
+void clients_end(void)
+{
+    model_end();
+    count = 0;
+}

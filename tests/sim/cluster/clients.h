@@ -1,0 +1,85 @@
+/* Simulated clients, as stock ones behave: they ask for metadata, send to leaders, and try again
+ * what may be tried again. What they are told goes into the model.
+ */
+#ifndef OTTLA_TESTS_SIM_CLUSTER_CLIENTS_H
+#define OTTLA_TESTS_SIM_CLUSTER_CLIENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/sim/cluster/caller.h"
+#include "tests/sim/cluster/model.h"
+
+/* The topic that producers write to. */
+#define WORK_TOPIC "work"
+
+enum client_kind { CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_COMMITTER, CLIENT_ADMIN };
+
+struct client {
+    struct caller caller;
+    enum client_kind kind;
+    int number;                  /* among those of its kind */
+    int node;                    /* asked last, or the leader or coordinator */
+    bool knows;                  /* `node` is the leader or coordinator */
+    bool done;                   /* nothing left to do, once the clients are to stop */
+    int partition;
+    /* producer */
+    int64_t producer_id;         /* -1: none yet */
+    int32_t sequence;
+    int batch;                   /* records of the batch under way; 0: none */
+    uint64_t first_serial;
+    /* consumer */
+    int64_t position;
+    /* committer */
+    int64_t committed;           /* acknowledged */
+    int64_t sent;                /* the highest one that was tried */
+    bool checks;                 /* the next thing is to read it back */
+    /* admin */
+    int topic;                   /* number of the topic under way */
+    bool deletes;
+    uint64_t unsure;             /* bit by bit: topics with a try whose outcome is not known; it may
+                                    still take effect, at any later time */
+    uint64_t existing;           /* bit by bit: topics that were acknowledged and not deleted */
+};
+
+/* Makes the work topic (with as many replicas as said) and so many clients of each kind. */
+void clients_start(int producers, int consumers, int committers, int admins, int replicas);
+
+/* From now on nothing new is begun; consumers read to the end. */
+void clients_stop(void);
+
+/* Whether nothing is under way and everything is read. */
+bool clients_are_done(void);
+
+/* What the topics in the end must be, asked of every node: tells whether all answers fit. */
+void clients_end(void);
+
+/* ---- Shared by the kinds ---- */
+
+/* Does the next thing after a while. */
+void client_later(struct client *client, uint64_t most_ms);
+
+/* Whether the answer's error only means that it is to be tried again, elsewhere or later. */
+bool client_may_retry(int16_t error);
+
+/* A node at random. */
+int client_any_node(void);
+
+/* Finds the leader of a partition of the work topic, then does the next thing. */
+void client_find_leader(struct client *client);
+
+void producer_next(struct client *client);
+void consumer_next(struct client *client);
+void committer_next(struct client *client);
+void admin_next(struct client *client);
+
+/* Whether clients are to stop. */
+bool clients_are_stopping(void);
+
+/* The time by a client's clock, which nobody sets. */
+int64_t client_time_ms(void);
+
+/* A serial number that no record has. */
+uint64_t client_new_serial(void);
+
+#endif

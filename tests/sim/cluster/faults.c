@@ -1,0 +1,241 @@
+/* One fault at a time, each mended a while later; several may overlap. */
+#include "tests/sim/cluster/faults.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/sim/cluster/network.h"
+#include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/world.h"
+
+enum fault_kind {
+    FAULT_KILL, FAULT_POWER, FAULT_PAUSE, FAULT_CUT, FAULT_ONE_WAY, FAULT_ISOLATE, FAULT_SLOW_WAY,
+    FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_KINDS
+};
+
+static bool active;
+static unsigned weights[FAULT_KINDS];
+static unsigned weight_sum;
+static uint64_t pace_ms;
+
+static struct sim_node *any_node(void)
+{
+    return &cluster.nodes[world_random((uint64_t)cluster.count)];
+}
+
+static uint64_t a_while_ns(uint64_t most_ms)
+{
+    return (50 + world_random(most_ms)) * MS_NS;
+}
+
+static void start_again(void *context, uint64_t tag)
+{
+    struct sim_node *node = context;
+    (void)tag;
+    if (node->broker == NULL) {
+        node_start(node);
+    }
+}
+
+static void kill_node(struct sim_node *node, bool power)
+{
+    if (node->broker == NULL) {
+        return;
+    }
+    node_kill(node, power);
+    world_after(a_while_ns(world_chance(3) ? 6000 : 800), start_again, node, 0);
+}
+
+static void go_on(void *context, uint64_t life)
+{
+    struct sim_node *node = context;
+    if (node->life == life && node->is_paused) {
+        node_pause(node, false);
+    }
+}
+
+static void pause_node(struct sim_node *node)
+{
+    if (node->broker == NULL || node->is_paused) {
+        return;
+    }
+    node_pause(node, true);
+    world_after(a_while_ns(world_chance(2) ? 4000 : 300), go_on, node, node->life);
+}
+
+/* What a mend puts back, by place: from * PLACES_MAX + to. */
+static void mend_way(void *context, uint64_t way)
+{
+    (void)context;
+    int from = (int)(way / PLACES_MAX);
+    int to = (int)(way % PLACES_MAX);
+    network.cut[from][to] = false;
+    network.delay_us[from][to] = 0;
+}
+
+static void cut_way(int from, int to, uint64_t for_ns)
+{
+    network.cut[from][to] = true;
+    world_after(for_ns, mend_way, NULL, (uint64_t)from * PLACES_MAX + (uint64_t)to);
+}
+
+static void cut(int a, int b, bool both)
+{
+    uint64_t for_ns = a_while_ns(world_chance(2) ? 6000 : 700);
+    world_say("cut %d -> %d%s for %.1f s", a, b, both ? " and back" : "", (double)for_ns / 1e9);
+    cut_way(a, b, for_ns);
+    if (both) {
+        cut_way(b, a, for_ns);
+    }
+}
+
+static void isolate(const struct sim_node *node)
+{
+    uint64_t for_ns = a_while_ns(5000);
+    world_say("node %d is alone for %.1f s", node->id, (double)for_ns / 1e9);
+    for (int i = 1; i <= cluster.count; i++) {
+        if (i != node->id) {
+            cut_way(node->id, i, for_ns);
+            cut_way(i, node->id, for_ns);
+        }
+    }
+}
+
+static void slow_way(int from, int to)
+{
+    network.delay_us[from][to] = (uint32_t)(1000 + world_random(200000));
+    world_say("%d -> %d takes %u us more", from, to, network.delay_us[from][to]);
+    world_after(a_while_ns(4000), mend_way, NULL, (uint64_t)from * PLACES_MAX + (uint64_t)to);
+}
+
+static void quick_disk(void *context, uint64_t tag)
+{
+    struct sim_node *node = context;
+    (void)tag;
+    node->disk_us = 300;
+}
+
+static void slow_disk(struct sim_node *node)
+{
+    node->disk_us = (uint32_t)(2000 + world_random(100000));
+    world_say("node %d: writes take up to %u us", node->id, node->disk_us);
+    world_after(a_while_ns(4000), quick_disk, node, 0);
+}
+
+static void stall_disk(struct sim_node *node)
+{
+    node->disk_stall_ns = world.now_ns + a_while_ns(4000);
+    world_say("node %d: nothing is written for %.1f s", node->id,
+              (double)(node->disk_stall_ns - world.now_ns) / 1e9);
+}
+
+static void set_clock(struct sim_node *node)
+{
+    node->wall_ahead_ms = (int64_t)world_random(3000000) - 1500000;
+    world_say("node %d: its clock is %.1f s ahead", node->id,
+              (double)node->wall_ahead_ms / 1000);
+}
+
+static void all_lose_power(void)
+{
+    for (int i = 0; i < cluster.count; i++) {
+        kill_node(&cluster.nodes[i], true);
+    }
+}
+
+static void one_fault(enum fault_kind kind)
+{
+    struct sim_node *node = any_node();
+    int other = 1 + (node->id + (int)world_random((uint64_t)cluster.count - 1)) % cluster.count;
+    switch (kind) {
+    case FAULT_KILL:
+        kill_node(node, false);
+        break;
+    case FAULT_POWER:
+        kill_node(node, true);
+        break;
+    case FAULT_PAUSE:
+        pause_node(node);
+        break;
+    case FAULT_CUT:
+        cut(node->id, other, true);
+        break;
+    case FAULT_ONE_WAY:
+        cut(node->id, other, false);
+        break;
+    case FAULT_ISOLATE:
+        isolate(node);
+        break;
+    case FAULT_SLOW_WAY:
+        slow_way(node->id, other);
+        break;
+    case FAULT_SLOW_DISK:
+        slow_disk(node);
+        break;
+    case FAULT_STALL:
+        stall_disk(node);
+        break;
+    case FAULT_CLOCK:
+        set_clock(node);
+        break;
+    case FAULT_ALL_POWER:
+        all_lose_power();
+        break;
+    case FAULT_KINDS:
+        break;
+    }
+}
+
+static void next_fault(void *context, uint64_t tag)
+{
+    (void)context;
+    (void)tag;
+    if (!active) {
+        return;
+    }
+    uint64_t choice = world_random(weight_sum);
+    int kind = 0;
+    while (choice >= weights[kind]) {
+        choice -= weights[kind++];
+    }
+    one_fault((enum fault_kind)kind);
+    world_after(world_random(2 * pace_ms) * MS_NS, next_fault, NULL, 0);
+}
+
+void faults_start(void)
+{
+    static const unsigned usual[FAULT_KINDS] = {
+        [FAULT_KILL] = 8, [FAULT_POWER] = 6, [FAULT_PAUSE] = 6, [FAULT_CUT] = 5,
+        [FAULT_ONE_WAY] = 5, [FAULT_ISOLATE] = 5, [FAULT_SLOW_WAY] = 4, [FAULT_SLOW_DISK] = 4,
+        [FAULT_STALL] = 3, [FAULT_CLOCK] = 2, [FAULT_ALL_POWER] = 1,
+    };
+    active = true;
+    weight_sum = 0;
+    for (int i = 0; i < FAULT_KINDS; i++) {
+        weights[i] = world_chance(3) ? 0 : usual[i];
+        weight_sum += weights[i];
+    }
+    if (weight_sum == 0) {
+        weights[FAULT_KILL] = 1;
+        weight_sum = 1;
+    }
+    pace_ms = 300 + world_random(3000);
+    next_fault(NULL, 0);
+}
+
+void faults_stop(void)
+{
+    active = false;
+    network_heal();
+    for (int i = 0; i < cluster.count; i++) {
+        struct sim_node *node = &cluster.nodes[i];
+        node->disk_us = 300;
+        node->disk_stall_ns = 0;
+        if (node->broker == NULL) {
+            node_start(node);
+        } else if (node->is_paused) {
+            node_pause(node, false);
+        }
+    }
+}

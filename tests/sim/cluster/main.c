@@ -1,0 +1,164 @@
+/* Whole clusters in one process: brokers as they are, on simulated disks, clocks and networks, with
+ * clients that write, read, commit offsets and change topics while everything goes wrong.
+ *
+ *   sim_cluster [SEED [COUNT [tell]]]
+ *
+ * Each seed is a cluster of three to five nodes. For some virtual time faults happen; then they
+ * stop, and within a bounded time the cluster must be whole, every acknowledged record readable and
+ * every committed offset there. The invariants of check.h hold at every moment. A seed that breaks
+ * a promise is printed and aborts; the same seed runs the same way, with the same trace hash.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "tests/sim/cluster/check.h"
+#include "tests/sim/cluster/clients.h"
+#include "tests/sim/cluster/faults.h"
+#include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/world.h"
+#include "tests/sim/sim_clock.h"
+#include "tests/sim/sim_file.h"
+
+enum {
+    DEFAULT_COUNT = 20,
+    CALM_MS = 3000,          /* before the first fault */
+    FAULTS_LEAST_MS = 5000,
+    FAULTS_MOST_MS = 30000,
+    AFTER_MS = 500,          /* they go on for so long after the last one */
+    LIVENESS_MS = 60000      /* after the last one everything must be well again */
+};
+
+static void run_for(uint64_t ms)
+{
+    uint64_t until_ns = world.now_ns + ms * MS_NS;
+    while (world_next(until_ns)) {
+    }
+}
+
+/* Whether it came to be within the time; looks every 100 ms. */
+static bool run_until(bool (*holds)(void), uint64_t most_ms)
+{
+    for (uint64_t ms = 0; ms < most_ms; ms += 100) {
+        if (holds()) {
+            return true;
+        }
+        run_for(100);
+    }
+    return holds();
+}
+
+static bool is_whole(void)
+{
+    return check_is_whole(false);
+}
+
+static bool is_over(void)
+{
+    return clients_are_done();
+}
+
+static void require_soon(bool (*holds)(void), void (*tell)(void), const char *what)
+{
+    if (run_until(holds, LIVENESS_MS)) {
+        return;
+    }
+    world.verbose = true;
+    tell();
+    world_require(false, "%s", what);
+}
+
+static void tell_whole(void)
+{
+    check_is_whole(true);
+}
+
+static void tell_over(void)
+{
+    clients_are_done();
+    check_is_whole(true);
+}
+
+static void finish(void)
+{
+    faults_stop();
+    world_say("the faults stop");
+    run_for(AFTER_MS);
+    clients_stop();
+    require_soon(is_over, tell_over, "the clients do not come to an end");
+    for (int i = 0; i < MODEL_PARTITIONS; i++) {
+        model_check_read(i, model_end_offset(i));
+    }
+    require_soon(is_whole, tell_whole, "the cluster does not become whole");
+    check_replicas();
+}
+
+struct outcome {
+    uint64_t trace;
+    uint64_t acked;
+    uint64_t virtual_ns;
+    uint64_t events;
+};
+
+static struct outcome run(uint64_t seed, bool tell)
+{
+    world_start(seed, tell);
+    check_start();
+    network_start(node_accept);
+    int nodes = world_chance(4) ? 5 : world_chance(4) ? 4 : 3;
+    cluster_start(nodes, seed);
+    for (int i = 0; i < nodes; i++) {
+        node_start(&cluster.nodes[i]);
+    }
+    clients_start(2 + (int)world_random(4), MODEL_PARTITIONS, 1 + (int)world_random(3),
+                  1 + (int)world_random(2), 3);
+    run_for(CALM_MS);
+    if (!world_chance(10)) {
+        faults_start();
+    }
+    run_for(FAULTS_LEAST_MS + world_random(FAULTS_MOST_MS - FAULTS_LEAST_MS));
+    finish();
+    struct outcome outcome = {world.trace, model_acked_count(), world.now_ns, world.events_run};
+    clients_end();
+    cluster_end();
+    network_end();
+    world_end();
+    check_end();
+    return outcome;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int main(int argument_count, char **arguments)
+{
+    uint64_t seed = argument_count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
+    uint64_t count = argument_count > 2 ? strtoull(arguments[2], NULL, 10) : DEFAULT_COUNT;
+    bool tell = argument_count > 3 && strcmp(arguments[3], "tell") == 0;
+    log_set_level(getenv("SIM_LOG") != NULL ? LOG_DEBUG : LOG_OFF);
+    double began = seconds();
+    double virtual_s = 0;
+    uint64_t acked = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        struct outcome outcome = run(seed + i, tell);
+        virtual_s += (double)outcome.virtual_ns / 1e9;
+        acked += outcome.acked;
+        if (count <= 5) {
+            printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " records acknowledged, "
+                   "%.1f s, %" PRIu64 " events\n", seed + i, outcome.trace, outcome.acked,
+                   (double)outcome.virtual_ns / 1e9, outcome.events);
+        }
+    }
+    double took = seconds() - began;
+    printf("%" PRIu64 " clusters from seed %" PRIu64 " on kept their promises: %" PRIu64
+           " records acknowledged, %.0f s of their time in %.1f s (%.0f times as fast)\n",
+           count, seed, acked, virtual_s, took, virtual_s / took);
+    return 0;
+}

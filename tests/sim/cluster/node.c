@@ -1,0 +1,326 @@
+/* Nodes: processes that start, are killed, paused and run when something is due.
+ *
+ * A journal's write and each job of the log writer take a while of virtual time; what a node has
+ * done in memory is lost with its process, what it has on its disk as the simulated disk says.
+ */
+#include "tests/sim/cluster/node.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/group/replicas.h"
+#include "io/clock.h"
+#include "tests/sim/cluster/check.h"
+#include "tests/sim/cluster/loop.h"
+#include "tests/sim/cluster/world.h"
+#include "tests/sim/sim_clock.h"
+#include "tests/sim/sim_file.h"
+
+enum { CONFIG_LINE = 200, TURNS_MOST = 100000 };
+
+struct cluster cluster;
+static struct sim_node *current;
+
+struct sim_node *node_current(void)
+{
+    return current;
+}
+
+struct sim_node *node_find(int32_t id)
+{
+    return id >= 1 && id <= cluster.count ? &cluster.nodes[id - 1] : NULL;
+}
+
+static void enter(struct sim_node *node)
+{
+    current = node;
+    sim_disk_use(node->disk);
+    sim_clock_set(world.now_ns, node->wall_ahead_ms);
+}
+
+static void leave(void)
+{
+    current = NULL;
+    sim_disk_use(NULL);
+}
+
+void node_enter_place(int place)
+{
+    struct sim_node *node = node_find(place);
+    if (node != NULL) {
+        enter(node);
+    }
+}
+
+void node_leave_place(int place)
+{
+    struct sim_node *node = node_find(place);
+    if (node != NULL) {
+        leave();
+        node_wake(node, 0);
+    }
+}
+
+bool node_place_is_paused(int place)
+{
+    const struct sim_node *node = node_find(place);
+    return node != NULL && node->is_paused;
+}
+
+bool node_place_is_off(int place)
+{
+    const struct sim_node *node = node_find(place);
+    return node != NULL && node->is_off;
+}
+
+static bool run_loops(struct sim_node *node)
+{
+    bool any = false;
+    for (int i = 0; i < node->loop_count; i++) {
+        any |= loop_run(&node->loops[i]);
+    }
+    return any;
+}
+
+static uint64_t disk_wait_ns(const struct sim_node *node)
+{
+    uint64_t wait_ns = (30 + world_random(node->disk_us)) * 1000;
+    uint64_t stall_ns =
+        node->disk_stall_ns > world.now_ns ? node->disk_stall_ns - world.now_ns : 0;
+    return wait_ns + stall_ns;
+}
+
+static void run_node(struct sim_node *node);
+
+static void journal_turn(void *context, uint64_t life)
+{
+    struct sim_node *node = context;
+    if (node->life != life || node->broker == NULL) {
+        return;
+    }
+    node->journal_due = false;
+    if (node->is_paused) {
+        node->missed = true;
+        return;
+    }
+    enter(node);
+    bool any = journal_run_once(node->broker->journal, world.now_ns / MS_NS);
+    leave();
+    if (any) {
+        world_note(3);
+        run_node(node);
+    }
+}
+
+static void writer_turn(void *context, uint64_t life)
+{
+    struct sim_node *node = context;
+    if (node->life != life || node->broker == NULL) {
+        return;
+    }
+    node->writer_due = false;
+    if (node->is_paused) {
+        node->missed = true;
+        return;
+    }
+    enter(node);
+    bool any = log_writer_run_once(node->broker->writer, clock_wall_ms());
+    leave();
+    if (any) {
+        world_note(4);
+        run_node(node);
+    }
+}
+
+static void run_node(struct sim_node *node)
+{
+    if (node->is_paused) {
+        node->missed = true;
+        return;
+    }
+    enter(node);
+    node->is_running = true;
+    node->run_ns = 0;
+    int turns = 0;
+    while (run_loops(node)) {
+        world_require(++turns < TURNS_MOST, "node %d does not come to rest", node->id);
+    }
+    node->is_running = false;
+    check_node(node);
+    uint64_t next_ns = UINT64_MAX;
+    for (int i = 0; i < node->loop_count; i++) {
+        uint64_t loop_ns = loop_next_ns(&node->loops[i]);
+        next_ns = loop_ns < next_ns ? loop_ns : next_ns;
+    }
+    leave();
+    node_wake(node, next_ns > world.now_ns ? next_ns - world.now_ns : 0);
+    if (!node->journal_due) {
+        node->journal_due = true;
+        world_after(disk_wait_ns(node), journal_turn, node, node->life);
+    }
+    if (!node->writer_due) {
+        node->writer_due = true;
+        world_after(disk_wait_ns(node), writer_turn, node, node->life);
+    }
+}
+
+/* Only the latest call to run it counts. */
+static void run_due(void *context, uint64_t call)
+{
+    struct sim_node *node = context;
+    if (node->call == call && node->broker != NULL) {
+        run_node(node);
+    }
+}
+
+void node_wake(struct sim_node *node, uint64_t wait_ns)
+{
+    uint64_t at_ns = world.now_ns + wait_ns;
+    if (node->is_running || node->broker == NULL ||
+        (node->run_ns != 0 && node->run_ns <= at_ns && node->run_ns >= world.now_ns)) {
+        return;
+    }
+    node->run_ns = at_ns;
+    world_after(wait_ns, run_due, node, ++node->call);
+}
+
+/* The settings of a node: small files, so that they fill up and are used again. */
+static struct config *configure(int32_t id, int count)
+{
+    static const char *const fixed[] = {
+        "cluster.id=c2ltdWxhdGVkQ2x1c3Rlcg", "offsets.topic.num.partitions=2",
+        "offsets.topic.replication.factor=3", "default.replication.factor=3",
+        "journal.file.bytes=1048576", "journal.size.bytes=33554432", "log.segment.bytes=1048576",
+        "group.initial.rebalance.delay.ms=0", "broker.session.timeout.ms=3000",
+        "ottla.fetch.tail.bytes=1048576", "checkpoint.interval.ms=5000",
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    };
+    enum { FIXED = sizeof fixed / sizeof *fixed, OWN = 6 };
+    char own[OWN][CONFIG_LINE];
+    const char *overrides[FIXED + OWN];
+    size_t length = (size_t)snprintf(own[0], CONFIG_LINE, "controller.quorum.voters=");
+    for (int i = 1; i <= count && i <= 3 + 2 * (count >= 5); i++) {
+        length += (size_t)snprintf(own[0] + length, CONFIG_LINE - length, "%s%d@node%d:9093",
+                                   i > 1 ? "," : "", i, i);
+    }
+    bool is_voter = id <= 3 + 2 * (count >= 5);
+    snprintf(own[1], CONFIG_LINE, "node.id=%d", (int)id);
+    snprintf(own[2], CONFIG_LINE, "listeners=PLAINTEXT://node%d:9092%s", (int)id,
+             is_voter ? ",CONTROLLER://:9093" : "");
+    snprintf(own[3], CONFIG_LINE, "process.roles=%s", is_voter ? "broker,controller" : "broker");
+    snprintf(own[4], CONFIG_LINE, "ottla.shards=%d", 1 + (int)world_random(2));
+    snprintf(own[5], CONFIG_LINE, "log.dirs=/data");
+    for (int i = 0; i < FIXED; i++) {
+        overrides[i] = fixed[i];
+    }
+    for (int i = 0; i < OWN; i++) {
+        overrides[FIXED + i] = own[i];
+    }
+    struct config_sources sources = {.overrides = overrides, .override_count = FIXED + OWN};
+    struct config *config = NULL;
+    char why[CONFIG_WHY_BYTES];
+    enum status status = config_load(&sources, &config, why);
+    world_require(status == STATUS_OK, "the configuration: %s", why);
+    return config;
+}
+
+void cluster_start(int count, uint64_t seed)
+{
+    assert(count <= NODES_MAX);
+    memset(&cluster, 0, sizeof cluster);
+    cluster.count = count;
+    for (int i = 0; i < count; i++) {
+        struct sim_node *node = &cluster.nodes[i];
+        node->id = i + 1;
+        node->disk_us = 300;
+        node->disk = sim_disk_new(seed + (uint64_t)i);
+        node->config = configure(node->id, count);
+    }
+}
+
+void cluster_end(void)
+{
+    for (int i = 0; i < cluster.count; i++) {
+        struct sim_node *node = &cluster.nodes[i];
+        if (node->broker != NULL) {
+            node_kill(node, false);
+        }
+        sim_disk_free(node->disk);
+        config_free(node->config);
+    }
+}
+
+void node_start(struct sim_node *node)
+{
+    assert(node->broker == NULL);
+    node->life++;
+    node->loop_count = 0;
+    node->run_ns = 0;
+    node->journal_due = false;
+    node->writer_due = false;
+    node->is_paused = false;
+    node->is_off = false;
+    world_say("node %d starts (life %u)", node->id, node->life);
+    enter(node);
+    node->is_running = true;
+    node->broker = broker_new(node->config, false);
+    enum status status = broker_open(node->broker);
+    node->is_running = false;
+    world_require(status == STATUS_OK, "node %d does not start: %s", node->id,
+                  status_text(status));
+    check_node_started(node);
+    leave();
+    node_wake(node, 0);
+}
+
+void node_kill(struct sim_node *node, bool power)
+{
+    assert(node->broker != NULL);
+    world_say("node %d is killed%s", node->id, power ? ", with its power" : "");
+    node->is_running = true; /* what its end wants to do is not done */
+    if (power) {
+        network_place_vanished(node->id);
+    } else {
+        network_place_died(node->id);
+    }
+    node->is_off = power;
+    enter(node);
+    sim_disk_crash();
+    broker_stop(node->broker);
+    broker_free(node->broker);
+    node->broker = NULL;
+    if (!power) {
+        sim_disk_keep();
+    }
+    sim_disk_restart();
+    leave();
+    node->is_running = false;
+    node->is_paused = false;
+    node->missed = false;
+    node->life++;
+    node->call++;
+}
+
+void node_lose_disk(struct sim_node *node)
+{
+    assert(node->broker == NULL);
+    world_say("node %d loses its disk", node->id);
+    enter(node);
+    sim_disk_reset(world_random(UINT32_MAX));
+    leave();
+}
+
+void node_pause(struct sim_node *node, bool paused)
+{
+    world_say("node %d %s", node->id, paused ? "is paused" : "goes on");
+    node->is_paused = paused;
+    if (!paused && node->missed) {
+        node->missed = false;
+        node->run_ns = 0;
+        node_wake(node, 0);
+    }
+}

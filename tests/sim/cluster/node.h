@@ -1,0 +1,92 @@
+/* A simulated node: the broker as it is, on a disk, a clock, a network and event loops that are
+ * simulated. What it does happens in its context (node_enter): its disk and its clock are in use.
+ */
+#ifndef OTTLA_TESTS_SIM_CLUSTER_NODE_H
+#define OTTLA_TESTS_SIM_CLUSTER_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/server/broker.h"
+#include "tests/sim/cluster/network.h"
+
+struct sim_disk;
+struct shard_timer;
+
+/* The loop of one shard. */
+struct sim_loop {
+    struct sim_node *node;
+    struct shard *shard;
+    struct shard_timer **timers;
+    uint64_t *due_ns;            /* of each timer */
+    size_t timer_count;
+    size_t timer_capacity;
+    uint64_t tick_ns;            /* of the next tick */
+};
+
+struct sim_node {
+    int32_t id;
+    struct config *config;
+    struct broker *broker;       /* null: it is down */
+    unsigned life;               /* counts starts */
+    bool is_paused;
+    bool is_off;                 /* the whole machine */
+    bool missed;                 /* something was due while it was paused */
+    bool is_running;             /* its loops are being run now */
+    uint64_t run_ns;             /* when it is run next; 0: not known */
+    uint64_t call;               /* number of the latest call to run it */
+    bool journal_due;
+    bool writer_due;
+    uint32_t disk_us;            /* the longest usual write */
+    uint64_t disk_stall_ns;      /* nothing is written before that */
+    int64_t wall_ahead_ms;
+    struct sim_disk *disk;
+    struct sim_loop loops[SHARDS_MAX];
+    int loop_count;
+    unsigned next_loop;          /* for the next connection */
+};
+
+struct cluster {
+    struct sim_node nodes[NODES_MAX]; /* by number, from 0; ids count from 1 */
+    int count;
+};
+
+extern struct cluster cluster;
+
+/* So many nodes with empty disks, none of them started. */
+void cluster_start(int count, uint64_t seed);
+
+/* Kills and forgets all. */
+void cluster_end(void);
+
+/* The node of this id, or null. */
+struct sim_node *node_find(int32_t id);
+
+/* Starts the node's process. */
+void node_start(struct sim_node *node);
+
+/* The process is killed; with `power`, what was not synced may be lost. */
+void node_kill(struct sim_node *node, bool power);
+
+/* Its whole data directory is lost; the node is down. */
+void node_lose_disk(struct sim_node *node);
+
+/* The process is stopped, or goes on. */
+void node_pause(struct sim_node *node, bool paused);
+
+/* Runs the loops after so long. */
+void node_wake(struct sim_node *node, uint64_t wait_ns);
+
+/* The node that is run now; null between events. */
+struct sim_node *node_current(void);
+
+/* For the network: callbacks of this place run between the two. Clients have no context. */
+void node_enter_place(int place);
+void node_leave_place(int place);
+bool node_place_is_paused(int place);
+bool node_place_is_off(int place);
+
+/* A new connection, as network.accept. */
+bool node_accept(struct wire *wire, int place, int from, unsigned port, struct wire_end *end);
+
+#endif

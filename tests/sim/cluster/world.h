@@ -1,0 +1,66 @@
+/* The world of a simulated cluster: virtual time, one generator, what is to happen, and the trace.
+ *
+ * Everything that happens is an event at a time; events of the same time happen in the order in
+ * which they were asked for. The same seed gives the same events, and so the same trace hash.
+ */
+#ifndef OTTLA_TESTS_SIM_CLUSTER_WORLD_H
+#define OTTLA_TESTS_SIM_CLUSTER_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MS_NS = 1000000 };
+
+struct world_event {
+    uint64_t at_ns;
+    uint64_t order;
+    void (*run)(void *context, uint64_t tag);
+    void *context;
+    uint64_t tag;
+};
+
+struct world {
+    uint64_t seed;
+    uint64_t random;
+    uint64_t now_ns;
+    uint64_t order;
+    uint64_t trace;              /* hash of all that happened */
+    uint64_t events_run;
+    bool verbose;
+    struct world_event *events;  /* a heap */
+    size_t event_count;
+    size_t event_capacity;
+};
+
+extern struct world world;
+
+/* A new world, at its beginning. */
+void world_start(uint64_t seed, bool verbose);
+
+/* Forgets what is to happen. */
+void world_end(void);
+
+/* Lets `run` happen after `wait_ns`. */
+void world_after(uint64_t wait_ns, void (*run)(void *context, uint64_t tag), void *context,
+                 uint64_t tag);
+
+/* Runs the next event; false when there is none up to the time, which it is then. */
+bool world_next(uint64_t until_ns);
+
+/* A number below the bound. */
+uint64_t world_random(uint64_t bound);
+
+/* True once in so many times. */
+bool world_chance(uint64_t once_in);
+
+/* Mixes something that happened into the trace. */
+void world_note(uint64_t what);
+
+/* A line for people, when they want it. */
+void world_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Ends the run when the condition does not hold: says the seed, the time and what is wrong. */
+void world_require(bool condition, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
