@@ -15,6 +15,7 @@ import cases  # noqa: E402
 from client import (NONE, NOT_LEADER, PRODUCE, batch, produce_body, read_batches,  # noqa: E402
                     read_produce, wait_for)
 from cluster import Cluster  # noqa: E402
+from faulty import Faulty  # noqa: E402
 
 TIMED_OUT, NOT_ENOUGH_REPLICAS = 7, 19
 SMALL = {"ottla.shards": 2, "journal.size.bytes": 67108864, "group.initial.rebalance.delay.ms": 0}
@@ -228,6 +229,51 @@ def test_nobody_waits_beyond_the_time_of_the_request():
             cluster.resume(node)
         cluster.produce("t", 0, batch([b"again"]))
         assert values_of(cluster, "t")[-1] == b"again"
+
+
+def test_a_leader_whose_disk_stands_still_hands_over():
+    with Cluster(3, SMALL, kind=Faulty) as cluster:
+        cluster.create_topic("t")
+        cluster.produce("t", 0, batch([b"before"]))
+        leader = cluster.leader("t")
+        cluster[leader].fault("STALL")
+        begun = time.monotonic()
+        cluster.produce("t", 0, batch([b"by the others"]))
+        print("committed without the leader's disk after %.0f ms" % (
+            (time.monotonic() - begun) * 1000))
+        new = cluster.wait_leader("t", other_than=leader, nodes=others(cluster, leader),
+                                  timeout_s=5)
+        print("node %d leads after %.1f s" % (new, time.monotonic() - begun))
+        cluster.produce("t", 0, batch([b"after"]))
+        cluster[leader].heal()
+        wait_same_end(cluster, "t")
+        assert list(dict.fromkeys(values_of(cluster, "t"))) == [b"before", b"by the others",
+                                                                b"after"]
+        assert_equal_logs(cluster, "t")
+
+
+def test_a_slow_follower_slows_nobody():
+    with Cluster(3, SMALL, kind=Faulty) as cluster:
+        cluster.create_topic("t")
+        leader = cluster.leader("t")
+        slow = others(cluster, leader)[0]
+
+        def slowest(count):
+            with cluster.connect(leader) as client:
+                times = []
+                for _ in range(count):
+                    begun = time.monotonic()
+                    assert client.produce("t", 0, batch([b"x" * 1000]))[0] == NONE
+                    times.append(time.monotonic() - begun)
+            return sorted(times)[-count // 100]
+
+        before = slowest(500)
+        cluster[slow].fault("DELAY 500")
+        after = slowest(500)
+        print("p99 %.1f ms, with one disk of 500 ms %.1f ms" % (before * 1000, after * 1000))
+        assert after < 0.25, "it waits for the slow one: %.3f s" % after
+        cluster[slow].heal()
+        wait_same_end(cluster, "t")
 
 
 def test_all_nodes_are_killed_at_once():

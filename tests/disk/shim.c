@@ -1,8 +1,10 @@
-/* A library to preload into a broker: its writes fail while a trigger file exists.
+/* A library to preload into a broker: its writes fail, or take their time, while a trigger file
+ * exists.
  *
  * DISK_FAULT names the trigger file. Its first word says how: EIO, ENOSPC or EROFS; a second word
- * "sync" lets writes pass and fails fsync and fdatasync only. Sockets and logs are left alone: only
- * calls on files whose path begins with DISK_FAULT_UNDER fail. Built by the tests.
+ * "sync" lets writes pass and fails fsync and fdatasync only. "DELAY 500": every write takes so
+ * many milliseconds; "STALL": none ends before the file is changed. Sockets and logs are left
+ * alone: only calls on files whose path begins with DISK_FAULT_UNDER fail. Built by the tests.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,16 +20,32 @@
 
 enum what { WRITES, SYNCS };
 
-static int fault_of(enum what what)
+/* The trigger's words; 0 when there is none. */
+static int read_trigger(char name[16], char only[16])
 {
     const char *path = getenv("DISK_FAULT");
     FILE *file = path == NULL ? NULL : fopen(path, "r");
+    name[0] = only[0] = '\0';
     if (file == NULL) {
         return 0;
     }
-    char name[16] = "", only[16] = "";
     int words = fscanf(file, "%15s %15s", name, only);
     fclose(file);
+    return words;
+}
+
+static int fault_of(enum what what)
+{
+    char name[16], only[16];
+    int words = read_trigger(name, only);
+    if (strcmp(name, "DELAY") == 0) {
+        usleep((useconds_t)atoi(only) * 1000);
+        return 0;
+    }
+    while (strcmp(name, "STALL") == 0) {
+        usleep(5000);
+        words = read_trigger(name, only);
+    }
     if (words < 1 || (what == WRITES && strcmp(only, "sync") == 0)) {
         return 0;
     }

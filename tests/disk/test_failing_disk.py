@@ -4,47 +4,14 @@ KAFKA_STORAGE_ERROR, nothing acknowledged is lost, the log says what to do, and 
 itself when the disk does.
 """
 import os
-import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
 from account import Account, log_says  # noqa: E402
 from client import STORAGE_ERROR, Client  # noqa: E402
-from ottla import Broker  # noqa: E402
-
-
-def build_shim():
-    folder = tempfile.mkdtemp(prefix="ottla-shim-")
-    path = os.path.join(folder, "shim.so")
-    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-shared",
-                    "-fPIC", os.path.join(HERE, "shim.c"), "-o", path, "-ldl"], check=True)
-    return path
-
-
-SHIM = None
-
-
-class Faulty(Broker):
-    """A broker on a disk that can be made to fail."""
-
-    def __init__(self, **arguments):
-        global SHIM
-        SHIM = SHIM or build_shim()
-        super().__init__(**arguments)
-        self.trigger = os.path.join(self.own_dir, "fault")
-        self.env.update(LD_PRELOAD=SHIM, DISK_FAULT=self.trigger, DISK_FAULT_UNDER=self.data_dir)
-
-    def fault(self, how):
-        with open(self.trigger + ".new", "w") as file:
-            file.write(how)
-        os.rename(self.trigger + ".new", self.trigger)
-
-    def heal(self):
-        os.unlink(self.trigger)
+from faulty import Faulty  # noqa: E402
 
 
 def fail_and_heal(how, advice):

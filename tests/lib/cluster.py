@@ -39,10 +39,12 @@ class Cluster:
     """Brokers 1 to `count` of one cluster.
 
     overrides: properties of all nodes; each: {node: properties of that one}.
+    kind:      the class of the nodes (faulty.Faulty: on disks that can be made to fail).
     voters:    how many of them vote on metadata (default: all); the others are brokers alone.
     """
 
-    def __init__(self, count=3, overrides=None, each=None, voters=None, env=None, name="node"):
+    def __init__(self, count=3, overrides=None, each=None, voters=None, env=None, name="node",
+                 kind=Broker):
         self.cluster_id = new_cluster_id()
         self.nodes = {}
         self.paused = set()
@@ -60,7 +62,7 @@ class Cluster:
                 settings["process.roles"] = "broker"
             settings.update(overrides or {})
             settings.update((each or {}).get(node, {}))
-            self.nodes[node] = Broker(settings, env=env, port=port, name="%s%d" % (name, node))
+            self.nodes[node] = kind(settings, env=env, port=port, name="%s%d" % (name, node))
 
     def __getitem__(self, node):
         return self.nodes[node]

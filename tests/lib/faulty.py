@@ -1,0 +1,45 @@
+"""Brokers on a disk that can be made to fail, to be slow or to stand still (tests/disk/shim.c is
+preloaded).
+
+    with Faulty() as broker:
+        broker.fault("EIO")           # or "ENOSPC", "EROFS", "EIO sync", "DELAY 500", "STALL"
+        broker.heal()
+
+The library is compiled once for each process; without a compiler that raises.
+"""
+import os
+import subprocess
+import tempfile
+
+from ottla import TOP, Broker
+
+_built = []
+
+
+def shim():
+    """The library's path."""
+    if not _built:
+        path = os.path.join(tempfile.mkdtemp(prefix="ottla-shim-"), "shim.so")
+        subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O1", "-Wall", "-Wextra",
+                        "-shared", "-fPIC", os.path.join(TOP, "tests", "disk", "shim.c"), "-o",
+                        path, "-ldl"], check=True)
+        _built.append(path)
+    return _built[0]
+
+
+class Faulty(Broker):
+    """A broker on a disk that can be made to fail."""
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.trigger = os.path.join(self.own_dir, "fault")
+        self.env.update(LD_PRELOAD=shim(), DISK_FAULT=self.trigger,
+                        DISK_FAULT_UNDER=self.data_dir)
+
+    def fault(self, how):
+        with open(self.trigger + ".new", "w") as file:
+            file.write(how)
+        os.rename(self.trigger + ".new", self.trigger)
+
+    def heal(self):
+        os.unlink(self.trigger)
