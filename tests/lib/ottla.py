@@ -172,6 +172,10 @@ class Broker:
         if self.process.poll() is not None:
             self.fail("had exited with status %s" % self.process.returncode)
         self.process.send_signal(signal.SIGTERM)
+        self.stop_after_signal()
+
+    def stop_after_signal(self):
+        """SIGTERM was sent already: wait for a clean end."""
         try:
             status = self.process.wait(self.stop_timeout_s)
         except subprocess.TimeoutExpired:
