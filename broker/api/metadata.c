@@ -9,6 +9,7 @@
 #include "broker/api/authorized.h"
 #include "broker/api/auto_create.h"
 #include "broker/api/handlers.h"
+#include "broker/api/leader_wait.h"
 #include "broker/api/name_set.h"
 #include "broker/api/node_endpoint.h"
 #include "broker/api/request.h"
@@ -33,6 +34,7 @@ enum {
 
 struct metadata_state {
     struct auto_create create;
+    struct leader_wait wait;
     struct metadata_response response;
     int32_t capacity;
 };
@@ -245,11 +247,32 @@ static void answer(struct request *request)
     request_answer(request, request->home, response);
 }
 
+/* Who asks for all topics does not look for one of them. */
+static bool lacks_leader(struct request *request)
+{
+    const struct metadata_request *message = request->message;
+    struct replicas *replicas = request->home->replicas;
+    for (int32_t i = 0; i < message->topics_count; i++) {
+        const struct metadata_request_metadata_request_topic *asked = &message->topics[i];
+        struct topic_image *topic = asked->name.data != NULL
+                                        ? replicas_topic(replicas, asked->name)
+                                        : replicas_topic_by_id(replicas, asked->topic_id);
+        for (uint32_t g = 0; topic != NULL && g < topic->group_count; g++) {
+            if (leader_is_coming(request, &topic->groups[g])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void created(struct auto_create *create)
 {
     struct metadata_state *state = container_of(create, struct metadata_state, create);
-    (void)state;
-    answer(create->request);
+    state->wait.request = create->request;
+    state->wait.lacks_leader = lacks_leader;
+    state->wait.go = answer;
+    leader_wait_begin(&state->wait);
 }
 
 static bool may_create(const struct request *request)

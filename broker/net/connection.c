@@ -48,6 +48,7 @@ void connections_init(struct connections *connections)
     list_init(&connections->all);
     list_init(&connections->paused);
     list_init(&connections->parked);
+    list_init(&connections->leaderless);
 }
 
 static void touch(struct connection *connection)

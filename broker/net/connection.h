@@ -71,6 +71,8 @@ struct connections {
     struct list all;             /* least recently active first */
     struct list paused;
     struct list parked;          /* struct request: broker/api/parking.h */
+    struct list leaderless;      /* struct leader_wait: broker/api/leader_wait.h */
+    struct shard_timer leader_timer;
     unsigned count;
 };
 

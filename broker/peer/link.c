@@ -88,6 +88,7 @@ static void disconnect(struct peer_link *link)
     close_socket(link);
     event_del(link->timer);
     evbuffer_drain(link->out, evbuffer_get_length(link->out));
+    link->down_ms = link->state == LINK_UP ? clock_monotonic_ms() : link->down_ms;
     raft_outbox_free(&link->outbox);
     link->leader_count = 0;
     if (link->job != NULL) {

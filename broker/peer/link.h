@@ -54,6 +54,7 @@ struct peer_link {
     struct peer_addresses addresses;
     int address;                 /* the one being tried */
     uint32_t backoff_ms;
+    uint64_t down_ms;            /* when it ceased to be up; 0: never was */
     struct evbuffer *out;
     struct raft_outbox outbox;
     struct peer_leaders_request_leader *leaders;

@@ -3,7 +3,9 @@
 #include "broker/peer/peers.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "base/memory.h"
 #include "broker/group/replicas.h"
@@ -211,6 +213,20 @@ bool peers_is_alive(const struct broker *broker, int32_t node)
     return node == broker->node_id ||
            (node >= 0 && liveness_is_alive(liveness_find(&broker->liveness, node),
                                            clock_monotonic_ms()));
+}
+
+bool peers_is_doubtful(const struct shard *shard, int32_t node)
+{
+    char byte;
+    const struct peer_link *link = shard->peers != NULL ? peers_link(shard, node) : NULL;
+    if (link == NULL) {
+        return false;
+    }
+    if (link->state != LINK_UP) {
+        return link->down_ms != 0 && clock_monotonic_ms() - link->down_ms < LIVENESS_SILENT_MS;
+    }
+    ssize_t got = recv(link->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 bool peers_any(const struct broker *broker)

@@ -82,6 +82,10 @@ void peers_hurry(struct broker *broker, int32_t node, int32_t shard, int32_t sha
 /* Whether the node was heard within the last moments; true for this node itself. Any thread. */
 bool peers_is_alive(const struct broker *broker, int32_t node);
 
+/* Whether this shard's link to the node has just broken, or would be found broken: a process that
+ * was killed is known so before all its connections are seen to end. On the shard's thread. */
+bool peers_is_doubtful(const struct shard *shard, int32_t node);
+
 /* Whether there are other nodes at all. Any thread. */
 bool peers_any(const struct broker *broker);
 
