@@ -36,14 +36,19 @@ static void leave_current_open(struct metadata_log *log)
     metadata_wait_end(&command->wait, KAFKA_REQUEST_TIMED_OUT);
 }
 
+/* Another node leads, or is about to: then Raft takes nothing any more. */
+static bool is_led_elsewhere(int16_t error)
+{
+    return error == KAFKA_NOT_LEADER_OR_FOLLOWER || error == KAFKA_NOT_ENOUGH_REPLICAS;
+}
+
 static void refuse_current(struct metadata_log *log, int16_t error)
 {
     struct metadata_command *command = log->current;
     assert(command != NULL);
     assert(error != KAFKA_NONE);
     log->current = NULL;
-    metadata_wait_end(&command->wait,
-                      error == KAFKA_NOT_LEADER_OR_FOLLOWER ? KAFKA_NOT_CONTROLLER : error);
+    metadata_wait_end(&command->wait, is_led_elsewhere(error) ? KAFKA_NOT_CONTROLLER : error);
 }
 
 static void appended(struct append *append)

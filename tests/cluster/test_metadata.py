@@ -5,6 +5,7 @@ log and whoever dies; brokers register, are fenced, come back and leave.
 import os
 import shutil
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -294,6 +295,28 @@ def test_a_stop_hands_over_first():
         cluster.wait_led("t", 6, 5)
         assert controller(cluster) != leader
         print("stopped and led again after %.2f s" % (time.monotonic() - begun))
+
+
+def test_topics_are_made_during_a_rolling_restart():
+    """Each at a node that stays up meanwhile, so that no connection is lost: no error may come."""
+    with Cluster(3) as cluster:
+        made, slowest = 0, 0.0
+        for stopping in cluster:
+            stays = 1 + stopping % 3
+            restart = threading.Thread(target=cluster.restart, args=(stopping,))
+            with cluster.connect(stays, 20.0) as client:
+                restart.start()
+                before = made
+                while restart.is_alive() or made == before:
+                    begun = time.monotonic()
+                    answer = client.call("CreateTopics", 7, timeoutMs=20000, topics=[
+                        {"name": "t%d" % made, "numPartitions": 1, "replicationFactor": 3}])
+                    assert answer["topics"][0]["errorCode"] == NONE, answer
+                    slowest = max(slowest, time.monotonic() - begun)
+                    made += 1
+                restart.join()
+        wait_topics(cluster, {"t%d" % number for number in range(made)})
+        print("%d topics, the slowest took %.2f s" % (made, slowest))
 
 
 if __name__ == "__main__":
