@@ -40,6 +40,7 @@ enum {
 static void begin_stop(struct shard *shard)
 {
     assert(!shard->stop_begun);
+    atomic_store(&shard->broker->closing, true);
     if (shard->number == 0) {
         for (int i = 0; i < shard->broker->acceptor_count; i++) {
             acceptor_close(shard->broker->acceptors[i]);
@@ -350,6 +351,7 @@ void broker_stop(struct broker *broker)
     for (int i = 0; i < broker->shard_count; i++) {
         shard_join(&broker->shards[i]);
     }
+    atomic_store(&broker->closing, true);
     drain_shards(broker); /* shards that never ran still have their mail */
 }
 

@@ -57,6 +57,7 @@ struct broker {
     struct registration *registration;   /* broker/server/registration.h; null: stands alone */
     atomic_bool serving;                 /* clients' requests are run, and do not wait */
     atomic_bool stopping;
+    atomic_bool closing;                 /* all is handed over: no group is opened or ended now */
     atomic_int handing_over;             /* shards that do, at the stop of a node of a cluster */
     _Atomic uint64_t stop_deadline_ms;   /* monotonic */
     _Atomic int storage_failure;         /* enum status of the first failure; 0: none */

@@ -161,7 +161,7 @@ static void metadata_closed(struct group *group)
     log->group = NULL;
     log->closed = true;
     metadata_commands_refuse(log);
-    metadata_rounds_fail_waits(log, KAFKA_NOT_CONTROLLER);
+    metadata_rounds_fail_waits(log, KAFKA_REQUEST_TIMED_OUT); /* it is committed */
 }
 
 static const struct group_machine metadata_machine = {

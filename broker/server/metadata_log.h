@@ -27,7 +27,7 @@ struct metadata_wait {
     struct shard *from;
     int64_t offset;
     uint64_t deadline_ms; /* monotonic; 0: none */
-    /* On `from`: KAFKA_NONE, or REQUEST_TIMED_OUT, or NOT_CONTROLLER when the log was closed. */
+    /* On `from`: KAFKA_NONE, or REQUEST_TIMED_OUT, also when the log is closed first. */
     void (*done)(struct metadata_wait *wait, int16_t error);
     int16_t error;
 };

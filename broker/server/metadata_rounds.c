@@ -92,7 +92,7 @@ void metadata_rounds_wait(struct metadata_log *log, struct metadata_wait *wait)
     if (wait->offset <= atomic_load_explicit(&log->delivered, memory_order_relaxed)) {
         metadata_wait_end(wait, KAFKA_NONE);
     } else if (log->closed) {
-        metadata_wait_end(wait, KAFKA_NOT_CONTROLLER);
+        metadata_wait_end(wait, KAFKA_REQUEST_TIMED_OUT);
     } else {
         list_push_back(&log->waits, &wait->link);
     }
@@ -117,7 +117,7 @@ static void update_home(struct shard *shard, struct mail *mail)
     image_changes_free(&update->changes);
     cluster_image_unref(update->cluster);
     free(update);
-    if (atomic_load(&log->broker->stopping)) {
+    if (atomic_load(&log->broker->closing)) {
         return; /* what is not in force yet will be at the next start */
     }
     if (!log->announced && !log->closed) {
@@ -154,7 +154,7 @@ static void update_visits(struct shard *shard, struct mail *mail)
     /* Set first: the groups may all be started before this returns. */
     shard->replicas->groups_starting++;
     shard->replicas->update = update;
-    if (atomic_load(&shard->broker->stopping)) {
+    if (atomic_load(&shard->broker->closing)) {
         /* Journal and files are closed, or soon will be. */
         replicas_group_started(shard->replicas);
         return;
