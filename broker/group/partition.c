@@ -111,7 +111,8 @@ int16_t partition_follower_error(const struct partition *partition)
 bool partition_lags(const struct partition *partition)
 {
     const struct group *group = partition->group;
-    return group->applied_index < raft_last_index(group->raft);
+    bool knows = !group->catching_up && raft_leader(group->raft) != RAFT_NO_NODE;
+    return !knows || group->applied_index < raft_last_index(group->raft);
 }
 
 static int16_t error_of_result(enum raft_result result)

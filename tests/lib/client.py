@@ -1,6 +1,6 @@
 """A client for tests that put a broker under load or in trouble: short calls over tests/lib/wire.py.
 
-Happy path: `Client(port)` is one connection to 127.0.0.1; a call sends one request, waits for its
+Happy path: `Client(port)` is one connection to a broker, on loopback or `host`; a call sends one request, waits for its
 answer and returns what matters of it. `send_body` and `answer` are the halves, for pipelining.
 Produce and Fetch are packed by hand and checksums of long values are worked out once (Tail), since
 a load makes thousands of them a second.
@@ -196,10 +196,10 @@ def by_partition(topics, *names):
 
 
 class Client(wire.Conn):
-    """One connection to a broker on 127.0.0.1."""
+    """One connection to a broker."""
 
-    def __init__(self, port, timeout_s=30.0):
-        super().__init__("127.0.0.1:%d" % port, timeout_s, "test")
+    def __init__(self, port, timeout_s=30.0, host="127.0.0.1"):
+        super().__init__("%s:%d" % (host, port), timeout_s, "test")
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close(self):

@@ -41,28 +41,32 @@ class Cluster:
     overrides: properties of all nodes; each: {node: properties of that one}.
     kind:      the class of the nodes (faulty.Faulty: on disks that can be made to fail).
     voters:    how many of them vote on metadata (default: all); the others are brokers alone.
+    place:     {node: (address, words before its command)}, for nodes that are not on loopback.
     """
 
     def __init__(self, count=3, overrides=None, each=None, voters=None, env=None, name="node",
-                 kind=Broker):
+                 kind=Broker, place=None):
         self.cluster_id = new_cluster_id()
         self.nodes = {}
         self.paused = set()
         voters = count if voters is None else voters
         ports = {node: free_port() for node in range(1, voters + 1)}
-        quorum = ",".join("%d@127.0.0.1:%d" % pair for pair in ports.items())
+        place = place or {node: ("127.0.0.1", ()) for node in range(1, count + 1)}
+        quorum = ",".join("%d@%s:%d" % (node, place[node][0], port)
+                          for node, port in ports.items())
         for node in range(1, count + 1):
-            port = free_port()
+            port, (host, prefix) = free_port(), place[node]
             settings = {"node.id": node, "cluster.id": self.cluster_id,
                         "controller.quorum.voters": quorum,
-                        "listeners": "PLAINTEXT://127.0.0.1:%d" % port}
+                        "listeners": "PLAINTEXT://%s:%d" % (host, port)}
             if node in ports:
-                settings["listeners"] += ",CONTROLLER://127.0.0.1:%d" % ports[node]
+                settings["listeners"] += ",CONTROLLER://%s:%d" % (host, ports[node])
             else:
                 settings["process.roles"] = "broker"
             settings.update(overrides or {})
             settings.update((each or {}).get(node, {}))
-            self.nodes[node] = kind(settings, env=env, port=port, name="%s%d" % (name, node))
+            self.nodes[node] = kind(settings, env=env, port=port, name="%s%d" % (name, node),
+                                    host=host, prefix=prefix)
 
     def __getitem__(self, node):
         return self.nodes[node]
@@ -150,7 +154,8 @@ class Cluster:
     # ---- asking
     def connect(self, node=None, timeout_s=30.0):
         """A client of the node, or of the first that runs."""
-        return Client(self.nodes[node or self.running()[0]].port, timeout_s)
+        broker = self.nodes[node or self.running()[0]]
+        return Client(broker.port, timeout_s, broker.host)
 
     def metadata(self, node, topics=None):
         """The whole answer of the node to Metadata 12; topics: names, None for all."""

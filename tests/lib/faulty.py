@@ -13,18 +13,18 @@ import tempfile
 
 from ottla import TOP, Broker
 
-_built = []
+DISK_SHIM = os.path.join(TOP, "tests", "disk", "shim.c")
+_built = {}
 
 
-def shim():
+def shim(source=DISK_SHIM):
     """The library's path."""
-    if not _built:
+    if source not in _built:
         path = os.path.join(tempfile.mkdtemp(prefix="ottla-shim-"), "shim.so")
         subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O1", "-Wall", "-Wextra",
-                        "-shared", "-fPIC", os.path.join(TOP, "tests", "disk", "shim.c"), "-o",
-                        path, "-ldl"], check=True)
-        _built.append(path)
-    return _built[0]
+                        "-shared", "-fPIC", source, "-o", path, "-ldl"], check=True)
+        _built[source] = path
+    return _built[source]
 
 
 class Faulty(Broker):
@@ -42,4 +42,5 @@ class Faulty(Broker):
         os.rename(self.trigger + ".new", self.trigger)
 
     def heal(self):
-        os.unlink(self.trigger)
+        if os.path.exists(self.trigger):
+            os.unlink(self.trigger)

@@ -59,11 +59,11 @@ def free_port():
     raise BrokerError("no free port")
 
 
-def answers(port, timeout_s=1.0):
-    """True if an ApiVersions v0 request on 127.0.0.1:port is answered with error 0."""
+def answers(port, timeout_s=1.0, host="127.0.0.1"):
+    """True if an ApiVersions v0 request on host:port is answered with error 0."""
     request = struct.pack(">hhih", 18, 0, 1, -1)
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout_s) as conn:
+        with socket.create_connection((host, port), timeout_s) as conn:
             conn.sendall(struct.pack(">i", len(request)) + request)
             data = b""
             while len(data) < 10:
@@ -83,12 +83,13 @@ def all_descriptors():
 
 
 class Broker:
-    """One Ottla process on loopback.
+    """One Ottla process, on loopback unless `host` says else.
 
     overrides: server properties (dict), passed as --override key=value.
     env:       extra environment variables. args: extra command-line words.
     port:      the client port (default: a free one). data_dir: kept if given, else temporary.
     properties_file: a server.properties path given as the first argument.
+    host:      its address. prefix: words before the command, such as those of a network namespace.
     """
 
     kind = "ottla"
@@ -96,7 +97,8 @@ class Broker:
     stop_timeout_s = 30
 
     def __init__(self, overrides=None, env=None, port=None, data_dir=None, name="broker", args=(),
-                 properties_file=None):
+                 properties_file=None, host="127.0.0.1", prefix=()):
+        self.host, self.prefix = host, list(prefix)
         self.overrides = dict(overrides or {})
         self.env = dict(env or {})
         self.args = list(args)
@@ -114,7 +116,7 @@ class Broker:
     # ---- what a client needs
     @property
     def bootstrap(self):
-        return "127.0.0.1:%d" % self.port
+        return "%s:%d" % (self.host, self.port)
 
     @property
     def pid(self):
@@ -123,10 +125,10 @@ class Broker:
     # ---- life
     def command(self):
         binary = os.environ.get("OTTLA_BIN") or os.path.join(TOP, "build", "ottla")
-        words = [binary, "server"]
+        words = self.prefix + [binary, "server"]
         if self.properties_file:
             words.append(self.properties_file)
-        settings = {"listeners": "PLAINTEXT://127.0.0.1:%d" % self.port, "log.dirs": self.data_dir}
+        settings = {"listeners": "PLAINTEXT://" + self.bootstrap, "log.dirs": self.data_dir}
         settings.update(self.overrides)
         for key, value in settings.items():
             words += ["--override", "%s=%s" % (key, value)]
@@ -145,7 +147,7 @@ class Broker:
     def wait_ready(self, timeout_s=None):
         """Wait until ApiVersions answers; raises if the process ends or the time is over."""
         end = time.monotonic() + (timeout_s or self.start_timeout_s)
-        while not answers(self.port):
+        while not answers(self.port, host=self.host):
             if self.process.poll() is not None:
                 self.fail("exited with status %s at start" % self.process.returncode)
             if time.monotonic() > end:

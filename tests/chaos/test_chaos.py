@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Three real brokers with real disks, each in a network of its own, under the load of stock clients:
+killed, stopped, cut off, with full and stalled disks, wrong clocks and lost directories. Afterwards
+everything heals, and nothing that was promised is broken (history.py).
+
+Options: --seconds of faults with networks, --loopback-seconds without, --only a,b kinds of faults,
+--rounds how often, each with a seed of its own.
+"""
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+
+import network  # noqa: E402
+
+if __name__ == "__main__":
+    network.enter()
+
+import cases  # noqa: E402
+import toolchains  # noqa: E402
+from chaos import Chaos  # noqa: E402
+from faults import KINDS, run_faults  # noqa: E402
+
+OPTIONS = None
+
+
+def only():
+    """The kinds of faults that were asked for; None for all."""
+    wanted = OPTIONS.only.split(",") if OPTIONS.only else None
+    unknown = set(wanted or ()) - {kind.name for kind in KINDS}
+    assert not unknown, "no fault %s; there are: %s" % (
+        ", ".join(unknown), ", ".join(kind.name for kind in KINDS))
+    return wanted
+
+
+def play(seconds, net):
+    notes = []
+    try:
+        toolchains.python()
+    except toolchains.Unavailable as why:
+        raise cases.Skip("no stock client: %s" % why)
+    for round_number in range(OPTIONS.rounds):
+        seed = OPTIONS.seed + round_number
+        print("seed %d for %g s" % (seed, seconds))
+        with Chaos(seed, net) as chaos:
+            run_faults(chaos, seconds, only())
+            notes.append(chaos.finish())
+            print(notes[-1])
+    return "; ".join(notes)
+
+
+def test_faults_in_networks():
+    if OPTIONS.seconds == 0:
+        raise cases.Skip("--seconds 0")
+    try:
+        net = network.Network([1, 2, 3])
+    except network.Unavailable as why:
+        raise cases.Skip("no network namespaces: %s" % why)
+    try:
+        return play(OPTIONS.seconds, net)
+    finally:
+        net.close()
+
+
+def test_faults_on_loopback():
+    if OPTIONS.loopback_seconds == 0:
+        raise cases.Skip("--loopback-seconds 0")
+    return play(OPTIONS.loopback_seconds, None)
+
+
+if __name__ == "__main__":
+    cases.main("chaos", globals(), [
+        ("--seconds", float, 150, "of faults in networks"),
+        ("--loopback-seconds", float, 45, "of faults on loopback"),
+        ("--only", str, "", "kinds of faults, with commas"),
+        ("--rounds", int, 1, "how often, each with the next seed")])
