@@ -172,8 +172,7 @@ class Chaos:
     def __enter__(self):
         try:
             self.cluster.start_all()
-            self.cluster.create_topic(CLOCK_SHIM = os.path.join(HERE, "clock_shim.c")
-TOPIC, PARTITIONS, 3)
+            self.cluster.create_topic(TOPIC, PARTITIONS, 3)
             self.start_load()
         except BaseException:
             self.close(failed=True)
