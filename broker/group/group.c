@@ -67,12 +67,17 @@ static void mark_dirty(struct group *group)
     }
 }
 
+/* STATUS_BUSY: the entry is for a partition that this node has yet to hear of. Where others write
+ * too, they may know of it first. */
 static enum status apply_payload(struct group *group, struct slice payload, int64_t now_ms)
 {
     assert(payload.length > GROUP_PAYLOAD_PREFIX);
     uint32_t prefix = load_be32(payload.data);
     int32_t number = (int32_t)(prefix & 0xffffff);
     struct partition *partition = group_partition(group, number);
+    if (partition == NULL && group_is_replicated(group)) {
+        return STATUS_BUSY;
+    }
     if (partition == NULL) {
         log_error("group", "group %" PRIu64 " has an entry for partition %d, which it lacks",
                   group->id, number);
@@ -94,6 +99,9 @@ static void apply_up_to(struct group *group, uint64_t last)
         assert(entry.index == group->applied_index + 1);
         if (entry.kind == RAFT_ENTRY_DATA) {
             enum status status = apply_payload(group, entry.payload, now_ms);
+            if (status == STATUS_BUSY) {
+                break; /* goes on when the topic has it: group_update_topic */
+            }
             if (status != STATUS_OK) {
                 group_fail(group, status);
                 return;
@@ -462,6 +470,9 @@ void group_update_topic(struct group *group, struct topic_image *topic)
     bool grown = group->partition_count > before;
     if (grown && group->machine != NULL && group->machine->grown != NULL) {
         group->machine->grown(group);
+    }
+    if (grown && raft_commit_index(group->raft) > group->applied_index) {
+        group_resume(group); /* what came for the new ones before they were known */
     }
 }
 

@@ -189,6 +189,30 @@ def test_a_follower_that_was_paused_catches_up():
         assert_equal_logs(cluster, "t")
 
 
+def test_records_for_a_partition_that_a_follower_has_not_heard_of():
+    """The group's log may be ahead of the metadata that brings the partition."""
+    with Cluster(3, {**SMALL, "ottla.topic.partition.groups": 1}) as cluster:
+        cluster.create_topic("t")
+        for count in range(2, 8):
+            busy = (cluster.leader("t"), cluster.metadata(1, [])["controllerId"])
+            slow = [node for node in cluster if node not in busy][0]
+            cluster.pause(slow)
+            with cluster.connect(cluster.leader("t")) as client:
+                answer = client.call("CreatePartitions", 3, timeoutMs=20000, validateOnly=False,
+                                     topics=[{"name": "t", "count": count, "assignments": None}])
+            assert answer["results"][0]["errorCode"] == NONE, answer
+            for _ in range(5):
+                cluster.produce("t", count - 1, batch([b"%d" % count]))
+            cluster.resume(slow)
+            cluster.wait_led("t", count)
+        cluster.produce("t", 0, batch([b"last"]))
+        wait_same_end(cluster, "t")
+        for node in cluster:
+            with open(cluster[node].log_path, errors="replace") as log:
+                assert "offline" not in log.read(), "a group failed at node %d" % node
+        assert_equal_logs(cluster, "t", 7)
+
+
 def produce_once(cluster, node, acks, timeout_ms):
     """(error, seconds) of one Produce to the node."""
     begun = time.monotonic()
