@@ -80,7 +80,8 @@ void leader_wait_begin(struct leader_wait *wait)
     struct request *request = wait->request;
     struct shard *shard = request->home;
     assert(request->cancel == NULL);
-    if (!peers_any(shard->broker) || !wait->lacks_leader(request)) {
+    bool is_gone = request->connection->closed; /* nobody would end the waiting */
+    if (is_gone || !peers_any(shard->broker) || !wait->lacks_leader(request)) {
         wait->go(request);
         return;
     }

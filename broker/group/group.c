@@ -175,6 +175,11 @@ static void carry_out(struct group *group, const struct raft_action *action)
     case RAFT_ACTION_SNAPSHOT_NEEDED:
         install_send(group, action->snapshot.node);
         break;
+    case RAFT_ACTION_READ_READY:
+    case RAFT_ACTION_READ_FAILED:
+        group->machine->confirmed(group, action->read.context,
+                                  action->kind == RAFT_ACTION_READ_READY);
+        break;
     default:
         break; /* sent out, or nothing to be done */
     }
@@ -236,6 +241,13 @@ enum raft_result group_propose(struct group *group, struct slice payload,
     assert(index > group->applied_index);
     proposals_add(group, proposal, index);
     return RAFT_OK;
+}
+
+enum raft_result group_read(struct group *group, uint64_t context)
+{
+    assert(group->machine != NULL && group->machine->confirmed != NULL);
+    struct raft_event event = {.kind = RAFT_EVENT_READ, .read = {.context = context}};
+    return step(group, &event, NULL);
 }
 
 void group_fail(struct group *group, enum status status)

@@ -359,6 +359,7 @@ static void close_shards(struct broker *broker)
 {
     for (int i = 0; i < broker->shard_count; i++) {
         if (broker->shards[i].controller_calls != NULL) {
+            connections_close_all(&broker->shards[i]); /* requests that wait let go */
             controller_calls_end(&broker->shards[i]);
         }
     }

@@ -1,6 +1,7 @@
 /* The queue of commands. One runs at a time: its records are appended as one batch, and when that
  * is committed (and so in the image) the next one has its turn, while the first waits for its
- * round. A node that does not lead, or ceases to, refuses: the client asks the leader. */
+ * round. One that writes nothing is answered when the others have confirmed that this node leads.
+ * A node that does not lead, or ceases to, refuses: the client asks the leader. */
 #include "broker/server/metadata_state.h"
 
 #include <assert.h>
@@ -51,6 +52,46 @@ static void refuse_current(struct metadata_log *log, int16_t error)
     metadata_wait_end(&command->wait, is_led_elsewhere(error) ? KAFKA_NOT_CONTROLLER : error);
 }
 
+/* Nothing is to be written, which is true only if this node still leads: another one may have
+ * changed what the image says. */
+static void confirm_current(struct metadata_log *log)
+{
+    struct metadata_command *command = log->current;
+    if (!log->broker->in_cluster) {
+        wait_for_round(log);
+        return;
+    }
+    assert(command != NULL);
+    log->current = NULL;
+    command->wait.offset = log->reader.offset;
+    command->read = ++log->reads;
+    list_push_back(&log->unconfirmed, &command->wait.link);
+    if (group_read(log->group, command->read) != RAFT_OK) {
+        list_remove(&command->wait.link);
+        metadata_wait_end(&command->wait, KAFKA_NOT_CONTROLLER);
+    }
+}
+
+void metadata_commands_confirmed(struct group *group, uint64_t context, bool leads)
+{
+    struct metadata_log *log = group->machine_state;
+    struct list_link *link = list_first(&log->unconfirmed);
+    while (link != NULL && container_of(link, struct metadata_command, wait.link)->read !=
+                               context) {
+        link = list_next(&log->unconfirmed, link);
+    }
+    if (link == NULL) {
+        return; /* leadership was lost before */
+    }
+    struct metadata_wait *wait = container_of(link, struct metadata_wait, link);
+    list_remove(link);
+    if (leads) {
+        metadata_rounds_wait(log, wait);
+    } else {
+        metadata_wait_end(wait, KAFKA_NOT_CONTROLLER);
+    }
+}
+
 static void appended(struct append *append)
 {
     struct metadata_log *log = container_of(append, struct metadata_log, append);
@@ -92,7 +133,7 @@ static void run_current(struct metadata_log *log)
     log->current->run(log->current, log->image, &records);
     if (records.count == 0) {
         record_list_free(&records);
-        wait_for_round(log);
+        confirm_current(log);
         return;
     }
     bool is_snapshot = log->current == &log->snapshot;
@@ -125,6 +166,9 @@ void metadata_commands_refuse(struct metadata_log *log)
 {
     struct list_link *link;
     while ((link = list_pop_front(&log->commands)) != NULL) {
+        metadata_wait_end(container_of(link, struct metadata_wait, link), KAFKA_NOT_CONTROLLER);
+    }
+    while ((link = list_pop_front(&log->unconfirmed)) != NULL) {
         metadata_wait_end(container_of(link, struct metadata_wait, link), KAFKA_NOT_CONTROLLER);
     }
 }

@@ -34,6 +34,7 @@ struct metadata_wait {
 
 struct metadata_command {
     struct metadata_wait wait;
+    uint64_t read;               /* while it is not sure that this node still leads */
     /* On shard 0 at its turn: looks at the image and adds the records that change it. None: nothing
      * is to be written. */
     void (*run)(struct metadata_command *command, struct image *image,

@@ -195,6 +195,7 @@ void connections_init(struct connections *connections)
     list_init(&connections->all);
     list_init(&connections->paused);
     list_init(&connections->parked);
+    list_init(&connections->leaderless);
 }
 
 void connections_tick(struct shard *shard, uint64_t now_ms)
