@@ -29,6 +29,8 @@ void init_producer_id_handle(struct request *request);
 void offset_for_leader_epoch_handle(struct request *request);
 void describe_configs_handle(struct request *request);
 void create_partitions_handle(struct request *request);
+void alter_configs_handle(struct request *request);
+void incremental_alter_configs_handle(struct request *request);
 void delete_groups_handle(struct request *request);
 void offset_delete_handle(struct request *request);
 void describe_cluster_handle(struct request *request);
@@ -47,6 +49,8 @@ void broker_registration_handle(struct request *request);
 void peer_auto_create_handle(struct request *request);
 
 /* Each answers a request of its API with an error for all that is asked. */
+void alter_configs_refuse(struct request *request, int16_t error);
+void incremental_alter_configs_refuse(struct request *request, int16_t error);
 void create_topics_refuse(struct request *request, int16_t error);
 void delete_topics_refuse(struct request *request, int16_t error);
 void create_partitions_refuse(struct request *request, int16_t error);

@@ -1,64 +1,8 @@
-/* CreateTopics, DeleteTopics, CreatePartitions: commands of the controller. The answer is made and
- * encoded when the command runs, against the image it saw, and given when its records are in force;
- * when they could not be written it is made anew with the reason. A node that does not lead the
- * metadata log passes them on. */
-#include <assert.h>
-
-#include "broker/api/forward.h"
+/* CreateTopics, DeleteTopics, CreatePartitions: commands of the controller, see
+ * broker/api/controller_request.h. */
+#include "broker/api/controller_request.h"
 #include "broker/api/handlers.h"
-#include "broker/api/request.h"
-#include "broker/controller/controller.h"
-#include "broker/server/broker.h"
-#include "broker/server/metadata_log.h"
 #include "messages/errors.h"
-
-struct topic_command {
-    struct metadata_command command;
-    struct request *request;
-    void *response;
-    /* Makes records and response on shard 0. */
-    enum status (*make)(const struct controller *controller, struct request *request,
-                        struct record_list *records, void *response);
-    /* Writes the error into what was going to be successful. */
-    void (*refuse)(void *response, int16_t error);
-};
-
-static void run(struct metadata_command *command, struct image *image,
-                struct record_list *records)
-{
-    struct topic_command *topics = container_of(command, struct topic_command, command);
-    const struct controller controller = {image, command->wait.from->broker->config};
-    enum status status =
-        topics->make(&controller, topics->request, records, topics->response);
-    assert(status == STATUS_OK);
-    (void)status;
-    request_encode(topics->request, topics->response);
-}
-
-static void ended(struct metadata_command *command, int16_t error)
-{
-    struct topic_command *topics = container_of(command, struct topic_command, command);
-    assert(command->wait.from == topics->request->home);
-    if (error == KAFKA_NOT_CONTROLLER && forward_after_all(topics->request)) {
-        return;
-    }
-    if (error != KAFKA_NONE) {
-        topics->refuse(topics->response, error);
-        request_encode(topics->request, topics->response);
-    }
-    request_go_home(topics->request, topics->request->home);
-}
-
-static void start(struct request *request, struct topic_command *topics, size_t response_size)
-{
-    assert(request->message != NULL);
-    assert(topics->make != NULL && topics->refuse != NULL);
-    topics->request = request;
-    topics->response = request_take(request, 1, response_size);
-    topics->command.run = run;
-    topics->command.done = ended;
-    metadata_submit(request->home, &topics->command);
-}
 
 static enum status make_created(const struct controller *controller, struct request *request,
                                 struct record_list *records, void *response)
@@ -67,7 +11,7 @@ static enum status make_created(const struct controller *controller, struct requ
                                     &request->arena, records, response);
 }
 
-static void refuse_created(void *response, int16_t error)
+static void fail_created(void *response, int16_t error)
 {
     struct create_topics_response *out = response;
     for (int32_t i = 0; i < out->topics_count; i++) {
@@ -96,10 +40,9 @@ void create_topics_refuse(struct request *request, int16_t error)
 
 void create_topics_handle(struct request *request)
 {
-    struct topic_command *topics = request_take(request, 1, sizeof *topics);
-    topics->make = make_created;
-    topics->refuse = refuse_created;
-    start(request, topics, sizeof(struct create_topics_response));
+    static const struct controller_request_kind kind = {
+        sizeof(struct create_topics_response), make_created, fail_created};
+    controller_request_start(request, &kind);
 }
 
 static enum status make_deleted(const struct controller *controller, struct request *request,
@@ -109,7 +52,7 @@ static enum status make_deleted(const struct controller *controller, struct requ
                                     &request->arena, records, response);
 }
 
-static void refuse_deleted(void *response, int16_t error)
+static void fail_deleted(void *response, int16_t error)
 {
     struct delete_topics_response *out = response;
     for (int32_t i = 0; i < out->responses_count; i++) {
@@ -144,10 +87,9 @@ void delete_topics_refuse(struct request *request, int16_t error)
 
 void delete_topics_handle(struct request *request)
 {
-    struct topic_command *topics = request_take(request, 1, sizeof *topics);
-    topics->make = make_deleted;
-    topics->refuse = refuse_deleted;
-    start(request, topics, sizeof(struct delete_topics_response));
+    static const struct controller_request_kind kind = {
+        sizeof(struct delete_topics_response), make_deleted, fail_deleted};
+    controller_request_start(request, &kind);
 }
 
 static enum status make_grown(const struct controller *controller, struct request *request,
@@ -157,7 +99,7 @@ static enum status make_grown(const struct controller *controller, struct reques
                                         response);
 }
 
-static void refuse_grown(void *response, int16_t error)
+static void fail_grown(void *response, int16_t error)
 {
     struct create_partitions_response *out = response;
     for (int32_t i = 0; i < out->results_count; i++) {
@@ -186,8 +128,7 @@ void create_partitions_refuse(struct request *request, int16_t error)
 
 void create_partitions_handle(struct request *request)
 {
-    struct topic_command *topics = request_take(request, 1, sizeof *topics);
-    topics->make = make_grown;
-    topics->refuse = refuse_grown;
-    start(request, topics, sizeof(struct create_partitions_response));
+    static const struct controller_request_kind kind = {
+        sizeof(struct create_partitions_response), make_grown, fail_grown};
+    controller_request_start(request, &kind);
 }
