@@ -11,7 +11,8 @@
 static enum status make_plain(const struct controller *controller, struct request *request,
                               struct record_list *records, void *response)
 {
-    return controller_alter_configs(controller, request->message, &request->arena, records, response);
+    return controller_alter_configs(controller, request->message, &request->arena, records,
+                                    response);
 }
 
 static void fail_plain(void *response, int16_t error)

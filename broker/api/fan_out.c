@@ -48,14 +48,18 @@ void fan_out_reset(struct fan_out *fan, void (*run)(struct shard *shard, struct 
 void fan_out_add(struct fan_out *fan, struct part *part, const struct topic_image *topic,
                  int32_t partition)
 {
+    part->topic_id = topic->id;
+    part->partition = partition;
+    fan_out_add_group(fan, part, topic_image_group(topic, partition)->id);
+}
+
+void fan_out_add_group(struct fan_out *fan, struct part *part, uint64_t group_id)
+{
     assert(fan->legs_away == 0);
-    uint64_t group_id = topic_image_group(topic, partition)->id;
     struct fan_leg *leg = &fan->legs[group_id % (unsigned)fan->shard_count];
     part->leg = leg;
     part->next = NULL;
     part->group_id = group_id;
-    part->topic_id = topic->id;
-    part->partition = partition;
     *leg->end = part;
     leg->end = &part->next;
     leg->parts_open++;

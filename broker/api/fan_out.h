@@ -46,6 +46,9 @@ struct fan_out *fan_out_begin(struct request *request,
 void fan_out_add(struct fan_out *fan, struct part *part, const struct topic_image *topic,
                  int32_t partition);
 
+/* Likewise, for a group of whatever topic. */
+void fan_out_add_group(struct fan_out *fan, struct part *part, uint64_t group_id);
+
 /* Takes all parts out, for another round with the same fan. */
 void fan_out_reset(struct fan_out *fan, void (*run)(struct shard *shard, struct part *part),
                    void (*done)(struct request *request));

@@ -33,6 +33,9 @@ void alter_configs_handle(struct request *request);
 void incremental_alter_configs_handle(struct request *request);
 void delete_groups_handle(struct request *request);
 void offset_delete_handle(struct request *request);
+void elect_leaders_handle(struct request *request);
+void alter_partition_reassignments_handle(struct request *request);
+void list_partition_reassignments_handle(struct request *request);
 void describe_cluster_handle(struct request *request);
 void describe_quorum_handle(struct request *request);
 void unregister_broker_handle(struct request *request);
@@ -42,15 +45,18 @@ void peer_leaders_handle(struct request *request);
 void peer_install_handle(struct request *request);
 void peer_read_handle(struct request *request);
 void peer_forward_handle(struct request *request);
+void peer_transfer_handle(struct request *request);
 
 /* Likewise, but never from a client: see service_find_inside. */
 void allocate_producer_ids_handle(struct request *request);
 void broker_registration_handle(struct request *request);
 void peer_auto_create_handle(struct request *request);
+void peer_moved_handle(struct request *request);
 
 /* Each answers a request of its API with an error for all that is asked. */
 void alter_configs_refuse(struct request *request, int16_t error);
 void incremental_alter_configs_refuse(struct request *request, int16_t error);
+void alter_partition_reassignments_refuse(struct request *request, int16_t error);
 void create_topics_refuse(struct request *request, int16_t error);
 void delete_topics_refuse(struct request *request, int16_t error);
 void create_partitions_refuse(struct request *request, int16_t error);

@@ -31,8 +31,12 @@ static const struct service services[] = {
     {API_ALTER_CONFIGS, alter_configs_handle, alter_configs_refuse},
     {API_CREATE_PARTITIONS, create_partitions_handle, create_partitions_refuse},
     {API_DELETE_GROUPS, delete_groups_handle},
+    {API_ELECT_LEADERS, elect_leaders_handle},
     {API_INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs_handle,
      incremental_alter_configs_refuse},
+    {API_ALTER_PARTITION_REASSIGNMENTS, alter_partition_reassignments_handle,
+     alter_partition_reassignments_refuse},
+    {API_LIST_PARTITION_REASSIGNMENTS, list_partition_reassignments_handle},
     {API_OFFSET_DELETE, offset_delete_handle},
     {API_DESCRIBE_QUORUM, describe_quorum_handle, describe_quorum_refuse},
     {API_DESCRIBE_CLUSTER, describe_cluster_handle},
@@ -43,13 +47,16 @@ static const struct service services[] = {
     {API_PEER_INSTALL, peer_install_handle},
     {API_PEER_READ, peer_read_handle},
     {API_PEER_FORWARD, peer_forward_handle},
+    {API_PEER_TRANSFER, peer_transfer_handle},
 };
 
-/* Asked by nodes alone, through PeerForward. */
+/* Asked by nodes alone, through PeerForward or of themselves. */
 static const struct service inside[] = {
     {API_BROKER_REGISTRATION, broker_registration_handle},
     {API_ALLOCATE_PRODUCER_IDS, allocate_producer_ids_handle},
     {API_PEER_AUTO_CREATE, peer_auto_create_handle},
+    {API_PEER_MOVED, peer_moved_handle},
+    {API_PEER_TRANSFER, peer_transfer_handle},
 };
 
 enum { SERVICE_COUNT = sizeof services / sizeof services[0] };

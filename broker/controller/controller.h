@@ -23,6 +23,7 @@
 #include "broker/controller/image.h"
 #include "broker/controller/metadata_record.h"
 #include "messages/alter_configs.h"
+#include "messages/alter_partition_reassignments.h"
 #include "messages/broker_registration.h"
 #include "messages/create_partitions.h"
 #include "messages/create_topics.h"
@@ -87,6 +88,18 @@ MUST_USE enum status controller_alter_configs(const struct controller *controlle
                                               const struct alter_configs_request *request,
                                               struct arena *arena, struct record_list *records,
                                               struct alter_configs_response *response);
+
+/* AlterPartitionReassignments: groups begin to move, move elsewhere, or (null replicas) back. All
+ * partitions of a group move together. */
+MUST_USE enum status controller_alter_reassignments(
+    const struct controller *controller,
+    const struct alter_partition_reassignments_request *request, struct arena *arena,
+    struct record_list *records, struct alter_partition_reassignments_response *response);
+
+/* The group is where the move with this number was to bring it. Nothing when that is over, or
+ * another move took its place. */
+void controller_end_move(const struct controller *controller, struct uuid topic_id, uint64_t group,
+                         int32_t move, struct record_list *records);
 
 /* A block of PRODUCER_ID_BLOCK ids that nobody else gets: *first and those after it. */
 void controller_allocate_producer_ids(const struct controller *controller, int32_t broker_id,

@@ -74,7 +74,8 @@ static enum status place(struct command *command, const struct WISH *wish,
                          const struct topic_image *topic, struct partition_groups_record *record,
                          struct refusal *refusal)
 {
-    int32_t replication = topic_image_group(topic, 0)->replica_count;
+    int32_t replication;
+    partition_group_target(topic_image_group(topic, 0), &replication);
     if (wish->assignments_count >= 0) {
         return place_by_hand(command, wish, topic, replication, record, refusal);
     }

@@ -42,13 +42,47 @@ static enum status apply_groups(struct image *image, const void *message,
     uint32_t count = record->groups_count < 0 ? 0 : (uint32_t)record->groups_count;
     struct partition_group *groups = memory_new_zero(count, sizeof *groups);
     for (uint32_t i = 0; i < count; i++) {
-        groups[i] = (struct partition_group){(uint64_t)record->groups[i].group_id,
-                                             record->groups[i].replicas,
-                                             record->groups[i].replicas_count};
+        groups[i] = (struct partition_group){.id = (uint64_t)record->groups[i].group_id,
+                                             .replicas = record->groups[i].replicas,
+                                             .replica_count = record->groups[i].replicas_count};
     }
     bool fits = image_draft_add(image, groups, count, record->first_partition, record->slots);
     free(groups);
     return fits ? STATUS_OK : STATUS_CORRUPT;
+}
+
+static int32_t *copy_replicas(int32_t *to, const int32_t *from, int32_t count)
+{
+    if (count > 0) {
+        memcpy(to, from, (size_t)count * sizeof *to);
+    }
+    return to + count;
+}
+
+static enum status apply_group_replicas(struct image *image, const void *message,
+                                        struct image_changes *changes)
+{
+    const struct group_replicas_record *record = message;
+    int32_t original = record->replicas_count;
+    int32_t target = record->target_count;
+    int32_t others = record->others_count;
+    if (original < 1 || original > INT16_MAX || target < 0 || target > INT16_MAX || others < 0 ||
+        (target == 0 && others > 0) || !image_draft_open_id(image, record->topic_id, changes)) {
+        return STATUS_CORRUPT;
+    }
+    int32_t *numbers = memory_new_zero((size_t)original + (size_t)target + (size_t)others + 1,
+                                       sizeof *numbers);
+    struct partition_group group = {.id = (uint64_t)record->group_id, .replicas = numbers};
+    int32_t *end = copy_replicas(numbers, record->target, target);
+    end = copy_replicas(end, record->others, others);
+    end = copy_replicas(end, record->replicas, original);
+    *end = record->move_id;
+    group.replica_count = target == 0 ? original : target + others;
+    group.target_count = (int16_t)target;
+    group.original_count = target == 0 ? 0 : (int16_t)original;
+    bool is_there = image_draft_move(image, &group);
+    free(numbers);
+    return is_there ? STATUS_OK : STATUS_CORRUPT;
 }
 
 static enum status apply_remove(struct image *image, const void *message,
@@ -301,6 +335,7 @@ static const struct {
 } handlers[] = {
     {&topic_record_type, apply_topic},
     {&partition_groups_record_type, apply_groups},
+    {&group_replicas_record_type, apply_group_replicas},
     {&config_record_type, apply_config},
     {&remove_topic_record_type, apply_remove},
     {&register_broker_record_type, apply_register},

@@ -48,15 +48,15 @@ static void start(struct topic_draft *draft, struct view name, struct uuid id)
 
 static void add_group(struct topic_draft *draft, const struct partition_group *group)
 {
-    assert(group->replica_count > 0);
-    size_t count = (size_t)group->replica_count;
+    size_t count = partition_group_numbers(group);
     int32_t *replicas = arena_take(&draft->arena, count, sizeof *replicas);
     assert(replicas != NULL);
     memcpy(replicas, group->replicas, count * sizeof *replicas);
     draft->groups = reserve(draft->groups, draft->group_count, 1, &draft->group_capacity,
                             sizeof *draft->groups);
-    draft->groups[draft->group_count++] =
-        (struct partition_group){group->id, replicas, group->replica_count};
+    struct partition_group *added = &draft->groups[draft->group_count++];
+    *added = *group;
+    added->replicas = replicas;
 }
 
 static void start_from(struct topic_draft *draft, struct topic_image *topic)
@@ -141,6 +141,24 @@ bool image_draft_add(struct image *image, const struct partition_group *groups,
         fits = slot < draft->group_count;
     }
     return fits;
+}
+
+bool image_draft_move(struct image *image, const struct partition_group *group)
+{
+    struct topic_draft *draft = &image->draft;
+    assert(draft->is_active && group->replica_count > 0);
+    uint32_t at = 0;
+    while (at < draft->group_count && draft->groups[at].id != group->id) {
+        at++;
+    }
+    if (at == draft->group_count) {
+        return false;
+    }
+    uint32_t count = draft->group_count;
+    add_group(draft, group); /* a copy in the arena, put where the group was */
+    draft->groups[at] = draft->groups[count];
+    draft->group_count = count;
+    return true;
 }
 
 static uint32_t override_place(const struct topic_draft *draft, enum config_key key)

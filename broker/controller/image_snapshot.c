@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "broker/controller/move_record.h"
 #include "messages/ottla_records.h"
 
 static void add_groups(const struct topic_image *topic, struct record_list *records)
@@ -15,8 +16,8 @@ static void add_groups(const struct topic_image *topic, struct record_list *reco
         memory_new_zero(topic->group_count, sizeof *groups);
     for (uint32_t i = 0; i < topic->group_count; i++) {
         groups[i].group_id = (int64_t)topic->groups[i].id;
-        groups[i].replicas = (int32_t *)(uintptr_t)topic->groups[i].replicas;
-        groups[i].replicas_count = topic->groups[i].replica_count;
+        groups[i].replicas = (int32_t *)(uintptr_t)partition_group_original(
+            &topic->groups[i], &groups[i].replicas_count);
     }
     size_t count = (size_t)topic->partition_count;
     uint8_t *slots = memory_new(2 * count);
@@ -32,11 +33,21 @@ static void add_groups(const struct topic_image *topic, struct record_list *reco
     free(slots);
 }
 
+static void add_moves(const struct topic_image *topic, struct record_list *records)
+{
+    for (uint32_t i = 0; i < topic->group_count; i++) {
+        if (partition_group_moves(&topic->groups[i])) {
+            move_record_add(records, topic->id, &topic->groups[i]);
+        }
+    }
+}
+
 static void add_topic(const struct topic_image *topic, struct record_list *records)
 {
     struct topic_record record = {.name = topic->name, .topic_id = topic->id};
     record_list_add(records, &topic_record_type, 0, &record);
     add_groups(topic, records);
+    add_moves(topic, records);
     for (uint32_t i = 0; i < topic->override_count; i++) {
         struct config_record config = {
             .resource_type = 2,

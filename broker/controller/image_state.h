@@ -66,6 +66,10 @@ bool image_draft_open_name(struct image *image, struct view name, struct image_c
 bool image_draft_add(struct image *image, const struct partition_group *groups,
                      uint32_t group_count, int32_t first_partition, struct view slots);
 
+/* The group of that id lives on other replicas from now on, or moves; false when the topic has no
+ * such group. */
+bool image_draft_move(struct image *image, const struct partition_group *group);
+
 /* Sets, replaces or (null value) takes away an override. */
 void image_draft_override(struct image *image, enum config_key key, struct view value);
 

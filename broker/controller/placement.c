@@ -134,7 +134,9 @@ static struct replica_list replicas_of(const struct placer *placer, uint32_t slo
 {
     if (slot < placer->old_groups) {
         const struct partition_group *group = &placer->topic->groups[slot];
-        return (struct replica_list){group->replicas, group->replica_count};
+        struct replica_list target;
+        target.brokers = partition_group_target(group, &target.count);
+        return target;
     }
     const struct GROUP *group = &placer->record->groups[slot - placer->old_groups];
     return (struct replica_list){group->replicas, group->replicas_count};

@@ -49,8 +49,7 @@ static size_t count_replicas(const struct topic_parts *parts)
 {
     size_t count = 0;
     for (uint32_t i = 0; i < parts->group_count; i++) {
-        assert(parts->groups[i].replica_count > 0);
-        count += (size_t)parts->groups[i].replica_count;
+        count += partition_group_numbers(&parts->groups[i]);
     }
     return count;
 }
@@ -81,9 +80,10 @@ static void copy_groups(const struct topic_parts *parts, struct partition_group 
                         int32_t *replicas)
 {
     for (uint32_t i = 0; i < parts->group_count; i++) {
-        size_t count = (size_t)parts->groups[i].replica_count;
+        size_t count = partition_group_numbers(&parts->groups[i]);
         memcpy(replicas, parts->groups[i].replicas, count * sizeof *replicas);
-        groups[i] = (struct partition_group){parts->groups[i].id, replicas, (int32_t)count};
+        groups[i] = parts->groups[i];
+        groups[i].replicas = replicas;
         replicas += count;
     }
 }

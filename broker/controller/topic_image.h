@@ -20,8 +20,11 @@ enum { TOPIC_GROUPS_MOST = UINT16_MAX };
 /* One Raft group and where it lives. */
 struct partition_group {
     uint64_t id;              /* never used again once it was given out */
-    const int32_t *replicas;  /* broker ids, the preferred leader first */
+    const int32_t *replicas;  /* broker ids, the preferred leader first. While the group moves: the
+                               * target, then whoever else may hold it */
     int32_t replica_count;    /* at least 1 */
+    int16_t target_count;     /* of the replicas are the target; 0: the group stays */
+    int16_t original_count;   /* likewise; see partition_group_original */
 };
 
 /* Settings that many topics have in common. */
@@ -90,6 +93,58 @@ static inline const struct partition_group *topic_image_group(const struct topic
     assert(topic_image_has(topic, partition));
     assert(topic->slots[partition] < topic->group_count);
     return &topic->groups[topic->slots[partition]];
+}
+
+/* Whether the group is on its way to other replicas. */
+static inline bool partition_group_moves(const struct partition_group *group)
+{
+    assert(group->target_count <= group->replica_count);
+    return group->target_count > 0;
+}
+
+/* The replicas before the move, or those of a group that stays. Behind `replicas` of a group that
+ * moves lie these, and then the number of the move. */
+static inline const int32_t *partition_group_original(const struct partition_group *group,
+                                                      int32_t *count)
+{
+    bool moves = partition_group_moves(group);
+    assert(moves == (group->original_count > 0));
+    *count = moves ? group->original_count : group->replica_count;
+    return moves ? group->replicas + group->replica_count : group->replicas;
+}
+
+/* Those that shall hold it: the target, or the replicas of a group that stays. */
+static inline const int32_t *partition_group_target(const struct partition_group *group,
+                                                    int32_t *count)
+{
+    *count = partition_group_moves(group) ? group->target_count : group->replica_count;
+    return group->replicas;
+}
+
+/* How many numbers begin at `replicas` in all. */
+static inline size_t partition_group_numbers(const struct partition_group *group)
+{
+    assert(group->replica_count > 0);
+    size_t extra = partition_group_moves(group) ? (size_t)group->original_count + 1 : 0;
+    return (size_t)group->replica_count + extra;
+}
+
+/* The number of the move that is under way. */
+static inline int32_t partition_group_move(const struct partition_group *group)
+{
+    assert(partition_group_moves(group));
+    return group->replicas[group->replica_count + group->original_count];
+}
+
+/* Whether the broker holds it, or shall. */
+static inline bool partition_group_has(const struct partition_group *group, int32_t broker)
+{
+    for (int32_t i = 0; i < group->replica_count; i++) {
+        if (group->replicas[i] == broker) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The settings for the data path; alive as long as the image. */

@@ -18,6 +18,7 @@
 #include "broker/group/directory.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/group_members.h"
+#include "broker/group/group_move.h"
 #include "broker/group/group_role.h"
 #include "broker/group/group_window.h"
 #include "broker/group/install.h"
@@ -133,7 +134,7 @@ static void keep_time(struct group *group, bool on)
     } else if (!on && list_contains(&group->ticking)) {
         list_remove(&group->ticking);
     }
-    shard_keep_time(group->shard, !list_is_empty(&replicas->ticking));
+    replicas_keep_time(replicas);
 }
 
 /* What leaves for the disk and the peers. It goes before everything else of a step: applying may
@@ -377,10 +378,16 @@ static void create_raft(struct group *group, const struct checkpoint *checkpoint
     }
 }
 
-static void read_checkpoint(struct group *group, struct checkpoint *checkpoint)
+static void read_checkpoint(struct group *group, struct checkpoint *checkpoint, bool existed)
 {
     const char *groups_path = log_dir_groups_path(group->shard->broker->log_dir);
     enum status status = checkpoint_read(groups_path, group->id, checkpoint);
+    if (status == STATUS_OK && !existed) {
+        /* Of an earlier stay of the group on this node, whose end was cut off by a crash. */
+        checkpoint_free(checkpoint);
+        status = checkpoint_remove(groups_path, group->id);
+        status = status == STATUS_OK ? STATUS_NOT_FOUND : status;
+    }
     if (status != STATUS_OK) {
         *checkpoint = (struct checkpoint){.group = group->id};
     }
@@ -452,7 +459,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     topic_log_adopt(group, start->topic);
     directory_add(&shard->broker->directory, group->id);
     struct checkpoint checkpoint;
-    read_checkpoint(group, &checkpoint);
+    read_checkpoint(group, &checkpoint, start->existed || start->topic == NULL);
     open_partitions(group, &checkpoint, boot_is_whole(start->boot));
     group_members_begin(group, start, &checkpoint);
     note_loss(group, start);
@@ -466,6 +473,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     shard->replicas->groups_starting++;
     replicas_add_group(shard->replicas, group);
     *out = group;
+    group_move_note(group);
     begin(group);
     return STATUS_OK;
 }
@@ -473,6 +481,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
 void group_update_topic(struct group *group, struct topic_image *topic)
 {
     topic_log_adopt(group, topic);
+    group_move_note(group);
     for (int32_t i = 0; i < group->partition_count; i++) {
         partition_log_configure(group->partitions[i]->log, &group->log_settings);
     }
@@ -507,6 +516,7 @@ void group_close(struct group *group, bool deleted)
     assert(!group->closed);
     group_started(group);
     group_stop_leading(group);
+    group_move_end(group);
     keep_time(group, false);
     install_cancel(group);
     if (group->machine != NULL) {
@@ -517,12 +527,13 @@ void group_close(struct group *group, bool deleted)
     proposals_fail(group, STATUS_CLOSED);
     group_window_end(group);
     replicas_drop_group(replicas_of(group), group);
-    for (int32_t i = 0; i < group->partition_count; i++) {
-        partition_end(group->partitions[i], deleted);
-    }
     if (deleted) {
+        /* Before the logs: should the group come back, nothing may vouch for what is gone. */
         journal_forget(replicas_of(group)->journal, group->id);
         group_remove_checkpoint(group);
+    }
+    for (int32_t i = 0; i < group->partition_count; i++) {
+        partition_end(group->partitions[i], deleted);
     }
     group_io_done(group);
 }

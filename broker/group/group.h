@@ -79,6 +79,8 @@ struct group {
     uint64_t deadline_ms;             /* no proposal's is before; UINT64_MAX: there is none */
     struct list_link dirty;           /* in the shard's groups with something to checkpoint */
     struct list_link ticking;         /* in the shard's groups that need ticks */
+    struct list_link moving;          /* in the shard's groups that move (group_move.h) */
+    uint64_t move_told_ms;            /* that the move is over */
     struct raft_member *members;      /* as of applied_index (group_members.h); null: this node */
     uint64_t members_index;
     uint32_t member_count;

@@ -41,11 +41,13 @@ static void take_checkpoint(struct group *group, const struct checkpoint *checkp
 
 static void take_replicas(struct group *group, const struct partition_group *replicas)
 {
-    size_t count = (size_t)replicas->replica_count;
-    assert(replicas->replica_count > 0);
+    int32_t original_count;
+    const int32_t *original = partition_group_original(replicas, &original_count);
+    size_t count = (size_t)original_count;
+    assert(original_count > 0);
     struct raft_member *members = memory_new(count * sizeof *members);
     for (size_t i = 0; i < count; i++) {
-        members[i] = (struct raft_member){.id = replicas->replicas[i], .flags = RAFT_VOTER};
+        members[i] = (struct raft_member){.id = original[i], .flags = RAFT_VOTER};
     }
     group_members_set(group, members, count, 0);
     free(members);

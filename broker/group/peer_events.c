@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/group_members.h"
+#include "broker/group/group_move.h"
 #include "broker/group/group_role.h"
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
@@ -134,6 +135,12 @@ bool replicas_may_hand_over(const struct replicas *replicas)
     return group != NULL;
 }
 
+void replicas_keep_time(struct replicas *replicas)
+{
+    shard_keep_time(replicas->shard,
+                    !list_is_empty(&replicas->ticking) || !list_is_empty(&replicas->moving));
+}
+
 static void tick_group(struct group *group, uint64_t now_ms)
 {
     if (group->starting && now_ms >= group->start_deadline_ms) {
@@ -163,5 +170,6 @@ void replicas_raft_tick(struct replicas *replicas, uint64_t now_ms)
         list_push_back(&replicas->ticking, link);
         tick_group(container_of(link, struct group, ticking), now_ms);
     }
-    shard_keep_time(replicas->shard, !list_is_empty(&replicas->ticking));
+    group_moves_tick(replicas);
+    replicas_keep_time(replicas);
 }

@@ -3,9 +3,11 @@
 #include "broker/group/replicas.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "broker/config/topic_name.h"
 #include "broker/controller/topic_image.h"
@@ -14,7 +16,9 @@
 #include "broker/group/boot.h"
 #include "broker/group/directory.h"
 #include "broker/group/group_journal.h"
+#include "broker/group/group_move.h"
 #include "broker/group/partition.h"
+#include "broker/group/topic_logs.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
 #include "io/clock.h"
@@ -73,6 +77,7 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     replicas->raft_limits = group_limits();
     replicas->metadata_limits = metadata_limits();
     list_init(&replicas->ticking);
+    list_init(&replicas->moving);
     early_init(&replicas->early);
     list_init(&replicas->writes);
     replicas->submit.run = group_journal_submit;
@@ -220,14 +225,13 @@ static void open_group(struct replicas *replicas, struct topic_image *topic, uin
     (void)status;
 }
 
-static bool is_replica(const struct replicas *replicas, const struct partition_group *group)
+/* The group has moved away: who asks for it here is told who leads it there. */
+static void leave_group(struct replicas *replicas, struct group *group)
 {
-    for (int32_t i = 0; i < group->replica_count; i++) {
-        if (group->replicas[i] == replicas->shard->broker->node_id) {
-            return true;
-        }
-    }
-    return false;
+    log_info("group", "group %" PRIu64 " of %s has moved to other nodes; its data here is removed",
+             group->id, topic_log_name(group));
+    assert(replicas_group(replicas, group->id) == group);
+    group_close(group, true);
 }
 
 static void put_topic(struct replicas *replicas, struct topic_image *topic)
@@ -238,9 +242,12 @@ static void put_topic(struct replicas *replicas, struct topic_image *topic)
             continue;
         }
         struct group *group = replicas_group(replicas, id);
-        if (group != NULL) {
+        bool is_here = partition_group_has(&topic->groups[i], replicas->shard->broker->node_id);
+        if (group != NULL && is_here) {
             group_update_topic(group, topic);
-        } else if (is_replica(replicas, &topic->groups[i])) {
+        } else if (group != NULL) {
+            leave_group(replicas, group);
+        } else if (is_here) {
             open_group(replicas, topic, id);
         } else {
             directory_add(&replicas->shard->broker->directory, id);
@@ -333,6 +340,7 @@ void replicas_tick(struct replicas *replicas, uint64_t now_ms)
 {
     replicas_raft_tick(replicas, now_ms);
     awaited_tick(replicas, now_ms);
+    group_balance_tick(replicas, now_ms);
     log_shard_tick(replicas->logs, clock_wall_ms());
     checkpoint_due(replicas, now_ms);
     checkpoint_ahead(replicas);

@@ -54,6 +54,8 @@ struct replicas {
     struct shard_task submit;         /* hands them over (group_journal.h) */
     struct list dirty;                /* groups with something to checkpoint, oldest first */
     struct list ticking;              /* groups that need Raft's ticks */
+    struct list moving;               /* groups that move to other replicas (group_move.h) */
+    uint64_t next_balance_ms;         /* of leaders; 0: the time has not begun */
     struct early early;               /* messages for groups that are not here yet */
     bool has_image;                   /* the first changes, all that there was, have come */
     unsigned installs_sent;           /* replicas that groups led here bring up to date */
@@ -124,6 +126,9 @@ void replicas_peer_lost(struct replicas *replicas, int32_t node);
 void replicas_each_led(struct replicas *replicas,
                        void (*each)(void *context, uint64_t group_id, int32_t epoch),
                        void *context);
+
+/* Ticks come at their time as long as a group needs them. */
+void replicas_keep_time(struct replicas *replicas);
 
 /* A tick of Raft's time (SHARD_TICK_MS) for every group that needs it. */
 void replicas_raft_tick(struct replicas *replicas, uint64_t now_ms);

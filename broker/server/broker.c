@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/api/controller_call.h"
+#include "broker/api/group_moves.h"
 #include "broker/api/parking.h"
 #include "broker/api/fetch_session.h"
 #include "broker/api/producer_ids.h"
@@ -102,6 +103,7 @@ static void shard_tick(struct shard *shard)
     uint64_t now_ms = clock_monotonic_ms();
     connections_tick(shard, now_ms);
     replicas_tick(shard->replicas, now_ms);
+    group_moves_tell(shard, now_ms);
     peers_tick(shard, now_ms);
     if (shard->number == 0) {
         metadata_log_tick(shard->broker, now_ms);

@@ -27,13 +27,16 @@ static void check_partition(void *context, const struct log_dir_partition *found
     /* Without an id nothing was written yet; another id is that of an earlier topic of the name. */
     bool is_of_topic = topic != NULL && (uuid_is_zero(found->topic_id) ||
                                          uuid_equal(found->topic_id, topic->id));
-    if (is_of_topic && topic_image_has(topic, found->partition)) {
+    if (is_of_topic && topic_image_has(topic, found->partition) &&
+        (!discard->broker->in_cluster ||
+         partition_group_has(topic_image_group(topic, found->partition),
+                             discard->broker->node_id))) {
         return;
     }
     enum status status =
         log_dir_discard_partition(discard->broker->log_dir, found->topic, found->partition);
-    log_info("storage", "%s-%d belongs to no topic any more: %s", found->topic, found->partition,
-             status == STATUS_OK ? "it is removed" : status_text(status));
+    log_info("storage", "%s-%d belongs to no topic of this node any more: %s", found->topic,
+             found->partition, status == STATUS_OK ? "it is removed" : status_text(status));
 }
 
 void leftovers_discard_partitions(struct broker *broker, const struct image *image)

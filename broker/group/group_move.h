@@ -1,0 +1,45 @@
+/* A group that moves to other replicas, and who should lead it (docs/replication.md: placement).
+ *
+ * Happy path: the topic's image says where to; the nodes that are new open the group, empty; the
+ * leader takes them in as learners, waits until they have caught up, makes the target the voters,
+ * and has the metadata's leader told; what the image says then closes the group on the others. All
+ * of the state is the image and Raft's members, so that whoever leads takes the next step.
+ * Failures: a step that Raft refuses, or whose answer is lost, is taken again with the next tick.
+ */
+#ifndef OTTLA_BROKER_GROUP_GROUP_MOVE_H
+#define OTTLA_BROKER_GROUP_GROUP_MOVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/controller/topic_image.h"
+#include "broker/group/group.h"
+#include "broker/group/replicas.h"
+
+/* The group's place in its topic's image; null: it has no topic, or is none of it. */
+const struct partition_group *group_place(const struct group *group);
+
+/* The topic's image has changed, or the group begins: notes whether it moves. */
+void group_move_note(struct group *group);
+
+/* It moves no more, as it ends. */
+void group_move_end(struct group *group);
+
+/* Takes the next step of the groups of the shard that move. */
+void group_moves_tick(struct replicas *replicas);
+
+/* Calls `each` for every group led here whose members are the target of its move, unless it was
+ * called for it within the last second. */
+void group_moves_each_done(struct replicas *replicas, uint64_t now_ms,
+                           void (*each)(struct shard *shard, const struct group *group,
+                                        int32_t move));
+
+/* Hands the lead of the group to that node, when this one leads and the other keeps up. A Kafka
+ * error code; none: it has begun, or the node leads already. */
+int16_t group_hand_to(struct group *group, int32_t node);
+
+/* With auto.leader.rebalance.enable, every leader.imbalance.check.interval.seconds: groups are
+ * handed to their first replica. */
+void group_balance_tick(struct replicas *replicas, uint64_t now_ms);
+
+#endif
