@@ -61,6 +61,7 @@ struct elect_state {
 
 static void refuse(struct RESULT *result, int16_t error, struct view why)
 {
+    assert(error != KAFKA_NONE);
     result->error_code = error;
     result->error_message = why;
 }
@@ -114,6 +115,7 @@ static void finish(struct elect_state *state)
 static void look(struct elect_state *state)
 {
     bool in_time = clock_monotonic_ms() < state->deadline_ms;
+    assert(!state->timer.set);
     if (state->away > 0) {
         return; /* the last answer looks again */
     }
@@ -188,6 +190,7 @@ static void send_order(struct order *order)
     struct shard *home = state->request->home;
     struct peer_transfer_request message = {.groups_count = (int32_t)order->count};
     struct buffer body = {0};
+    assert(order->count > 0 && !order->away);
     message.groups = request_take(state->request, order->count, sizeof *message.groups);
     for (size_t i = 0; i < order->count; i++) {
         message.groups[i] = (struct peer_transfer_request_group){
@@ -224,6 +227,7 @@ static struct order *order_for(struct elect_state *state, int32_t node)
         i++;
     }
     struct order *order = &state->orders[i];
+    assert(i < state->count && node >= 0);
     if (i == state->order_count) {
         state->order_count++;
         order->node = node;

@@ -80,6 +80,25 @@ static void split_replicas(struct request *request, const struct partition_group
     partition->offline_replicas_count = count - good;
 }
 
+/* While the group moves, newcomers are replicas that are not in sync yet. */
+static void split_moving(struct request *request, const struct partition_group *group,
+                         struct PARTITION *partition)
+{
+    int32_t *lists = request_take(request, 2 * (size_t)group->replica_count, sizeof *lists);
+    partition->isr_nodes = lists;
+    partition->offline_replicas = lists + group->replica_count;
+    for (int32_t i = 0; i < group->replica_count; i++) {
+        int32_t replica = group->replicas[i];
+        if (!keeps_up(request, replica, partition->leader_id)) {
+            partition->offline_replicas[partition->offline_replicas_count++] = replica;
+        } else if (replica == partition->leader_id || partition_group_was_on(group, replica)) {
+            partition->isr_nodes[partition->isr_nodes_count++] = replica;
+        }
+    }
+    assert(partition->isr_nodes_count + partition->offline_replicas_count <=
+           group->replica_count);
+}
+
 /* All that is told of a partition but its number. */
 static void fill_partition(struct request *request, const struct partition_group *group,
                            struct PARTITION *partition)
@@ -92,7 +111,11 @@ static void fill_partition(struct request *request, const struct partition_group
     /* The codec takes what it encodes as not const; it only reads. */
     partition->replica_nodes = (int32_t *)(uintptr_t)group->replicas;
     partition->replica_nodes_count = group->replica_count;
-    split_replicas(request, group, partition);
+    if (partition_group_moves(group)) {
+        split_moving(request, group, partition);
+    } else {
+        split_replicas(request, group, partition);
+    }
     if (request->api_version < VERSION_ALL_REPLICAS && partition->offline_replicas_count > 0) {
         partition->replica_nodes = partition->isr_nodes;
         partition->replica_nodes_count = partition->isr_nodes_count;

@@ -27,6 +27,7 @@ static void done(struct request *request)
     const struct peer_transfer_request *message = request->message;
     const struct transfer_part *parts = request->state;
     struct peer_transfer_response response = {.error_codes_count = message->groups_count};
+    assert(parts != NULL);
     response.error_codes = request_take(request, (size_t)message->groups_count + 1,
                                         sizeof *response.error_codes);
     for (int32_t i = 0; i < message->groups_count; i++) {

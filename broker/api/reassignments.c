@@ -61,6 +61,7 @@ static int32_t *without(struct request *request, const int32_t *list, int32_t co
 {
     int32_t *rest = request_take(request, (size_t)count + 1, sizeof *rest);
     *left = 0;
+    assert(count >= 0 && other_count >= 0);
     for (int32_t i = 0; i < count; i++) {
         bool found = false;
         for (int32_t j = 0; j < other_count; j++) {
@@ -81,6 +82,7 @@ static void add_partition(struct listing *listing, struct ONGOING_TOPIC *out, in
     int32_t target_count;
     const int32_t *original = partition_group_original(group, &original_count);
     const int32_t *target = partition_group_target(group, &target_count);
+    assert(partition_group_moves(group));
     /* The codec takes what it encodes as not const; it only reads. */
     *ongoing = (struct ONGOING){.partition_index = partition,
                                 .replicas = (int32_t *)(uintptr_t)group->replicas,
@@ -107,6 +109,7 @@ static struct ONGOING_TOPIC *next_topic(struct listing *listing, const struct to
         response->topics = topics;
         listing->capacity = capacity;
     }
+    assert(response->topics_count < listing->capacity);
     struct ONGOING_TOPIC *out = &response->topics[response->topics_count++];
     *out = (struct ONGOING_TOPIC){.name = topic->name};
     out->partitions = request_take(listing->request, partitions + 1, sizeof *out->partitions);

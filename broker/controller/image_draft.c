@@ -155,6 +155,7 @@ bool image_draft_move(struct image *image, const struct partition_group *group)
         return false;
     }
     uint32_t count = draft->group_count;
+    assert(count > 0);
     add_group(draft, group); /* a copy in the arena, put where the group was */
     draft->groups[at] = draft->groups[count];
     draft->group_count = count;

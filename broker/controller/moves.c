@@ -29,6 +29,7 @@ struct mover {
 static bool is_registered(const struct command *command, int32_t id)
 {
     const struct image *image = command->controller->image;
+    assert(image != NULL);
     for (int i = 0; i < image_broker_count(image); i++) {
         if (image_broker(image, i)->broker_id == id) {
             return true;
@@ -60,6 +61,7 @@ static struct refusal check_target(const struct mover *mover, const struct parti
     struct arena *arena = mover->command->arena;
     int32_t now;
     partition_group_original(group, &now);
+    assert(now > 0 && wish->replicas_count >= 0);
     if (wish->replicas_count == 0) {
         return (struct refusal){error, VIEW_LITERAL("A partition is assigned to no broker")};
     }
@@ -85,6 +87,7 @@ static struct refusal check_target(const struct mover *mover, const struct parti
 /* Two partitions of a group cannot go two ways. */
 static struct refusal check_taken(const struct mover *mover, const struct WISH *wish)
 {
+    assert(topic_image_has(mover->topic, wish->partition_index));
     const struct WISH *taken = mover->taken[mover->topic->slots[wish->partition_index]];
     if (taken == NULL || (taken->replicas_count < 0 && wish->replicas_count < 0) ||
         (taken->replicas_count > 0 && wish->replicas_count > 0 &&
@@ -116,6 +119,7 @@ static enum status record_move(const struct mover *mover, const struct partition
     size_t most = (size_t)target_count + (size_t)group->replica_count + (size_t)original_count + 1;
     int32_t *numbers = arena_take(mover->command->arena, most, sizeof *numbers);
     struct partition_group after = {.id = group->id, .replicas = numbers};
+    assert(target_count > 0 && target_count <= INT16_MAX);
     if (numbers == NULL) {
         return STATUS_LIMIT;
     }
@@ -225,6 +229,7 @@ enum status controller_alter_reassignments(
 void controller_end_move(const struct controller *controller, struct uuid topic_id, uint64_t group,
                          int32_t move, struct record_list *records)
 {
+    assert(records != NULL);
     const struct topic_image *topic = image_topic_by_id(controller->image, topic_id);
     for (uint32_t i = 0; topic != NULL && i < topic->group_count; i++) {
         struct partition_group after = topic->groups[i];

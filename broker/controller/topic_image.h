@@ -136,6 +136,18 @@ static inline int32_t partition_group_move(const struct partition_group *group)
     return group->replicas[group->replica_count + group->original_count];
 }
 
+/* Whether the broker held it before the move. */
+static inline bool partition_group_was_on(const struct partition_group *group, int32_t broker)
+{
+    int32_t count;
+    const int32_t *original = partition_group_original(group, &count);
+    bool found = false;
+    for (int32_t i = 0; i < count; i++) {
+        found = found || original[i] == broker;
+    }
+    return found;
+}
+
 /* Whether the broker holds it, or shall. */
 static inline bool partition_group_has(const struct partition_group *group, int32_t broker)
 {

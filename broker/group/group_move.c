@@ -36,6 +36,7 @@ void group_move_note(struct group *group)
 {
     struct replicas *replicas = group->shard->replicas;
     const struct partition_group *place = group_place(group);
+    assert(!group->closed && replicas != NULL);
     bool moves = place != NULL && partition_group_moves(place);
     group->move_told_ms = 0;
     if (moves && !list_contains(&group->moving)) {
@@ -86,6 +87,7 @@ static bool is_there(const struct group *group, const struct partition_group *pl
     int32_t target_count;
     const int32_t *target = partition_group_target(place, &target_count);
     raft_members(group->raft, &count);
+    assert(count > 0 && target_count > 0);
     bool is_same = count == (size_t)target_count;
     for (int32_t i = 0; i < target_count && is_same; i++) {
         is_same = flags_of(group, target[i]) == RAFT_VOTER;
@@ -122,6 +124,7 @@ static bool has_learners(struct group *group, const int32_t *target, int32_t tar
         }
     }
     is_same = is_same && count == now_count;
+    assert(count >= (size_t)target_count);
     if (!is_same && count <= RAFT_MEMBERS_MAX) {
         change(group, wanted, count);
     }
@@ -179,6 +182,7 @@ void group_moves_each_done(struct replicas *replicas, uint64_t now_ms,
     for (; link != NULL; link = list_next(&replicas->moving, link)) {
         struct group *group = container_of(link, struct group, moving);
         const struct partition_group *place = group_place(group);
+        assert(place != NULL);
         if (group->leads && now_ms - group->move_told_ms >= TELL_EVERY_MS &&
             is_there(group, place)) {
             group->move_told_ms = now_ms;
@@ -192,6 +196,7 @@ void group_moves_each_done(struct replicas *replicas, uint64_t now_ms,
 int16_t group_hand_to(struct group *group, int32_t node)
 {
     int16_t error = group_error(group);
+    assert(node >= 0 || node == RAFT_NO_NODE);
     if (error != KAFKA_NONE || node == raft_id(group->raft)) {
         return error;
     }
@@ -229,6 +234,7 @@ void group_balance_tick(struct replicas *replicas, uint64_t now_ms)
     bool is_first = replicas->next_balance_ms == 0;
     bool is_on = config_bool(config, CONFIG_AUTO_LEADER_REBALANCE_ENABLE);
     int handed = 0;
+    assert(every_s >= 1);
     replicas->next_balance_ms = now_ms + (uint64_t)every_s * 1000;
     if (is_first || !is_on || atomic_load(&broker->stopping)) {
         return;

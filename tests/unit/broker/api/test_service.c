@@ -20,6 +20,18 @@ START_TEST(every_service_is_found_by_its_key)
 }
 END_TEST
 
+START_TEST(what_changes_the_metadata_is_passed_on)
+{
+    ck_assert_ptr_nonnull(service_find(API_ALTER_CONFIGS)->refuse);
+    ck_assert_ptr_nonnull(service_find(API_INCREMENTAL_ALTER_CONFIGS)->refuse);
+    ck_assert_ptr_nonnull(service_find(API_ALTER_PARTITION_REASSIGNMENTS)->refuse);
+    ck_assert_ptr_nonnull(service_find_inside(API_PEER_MOVED));
+    ck_assert_ptr_nonnull(service_find_inside(API_PEER_TRANSFER));
+    ck_assert_ptr_null(service_find_inside(API_ELECT_LEADERS));
+    ck_assert_ptr_null(service_find(API_PEER_MOVED));
+}
+END_TEST
+
 START_TEST(what_is_not_served_is_not_found)
 {
     ck_assert_ptr_null(service_find(API_ADD_PARTITIONS_TO_TXN));
@@ -47,6 +59,7 @@ int main(void)
     TCase *tests = tcase_create("service");
     tcase_add_test(tests, every_service_is_found_by_its_key);
     tcase_add_test(tests, controllers_serve_who_asks_where_it_is_and_other_nodes);
+    tcase_add_test(tests, what_changes_the_metadata_is_passed_on);
     tcase_add_test(tests, what_is_not_served_is_not_found);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
