@@ -5,9 +5,14 @@
  * Anything else than such a heartbeat wakes a node. While a group rests, the caller vouches for the
  * leader's life: it feeds PEER_LOST for a broker whose link breaks to every group that knows it.
  *
- * A follower that loses its leader so does not wait for a whole timeout: it asks for votes within a
- * few ticks, the first of the other voters first, so that two rarely ask at once. If the leader
- * lives after all, whoever still hears it refuses the pre-vote, and its next message is followed.
+ * A member that is dead for long would keep its group awake. After PEER_GONE the leader rests when
+ * all others do, as long as they are a majority with it: who took the leadership meanwhile would
+ * have needed one of them, and has woken it. PEER_BACK, or a word of the member, ends that.
+ *
+ * A follower that loses its leader does not wait for a whole timeout: the first of the other voters
+ * asks for votes at once, and again a tick later, as the others may learn of the loss a moment
+ * after it; the next ones wait a few ticks, so that two rarely ask at once. If the leader lives
+ * after all, whoever still hears it refuses the pre-vote, and its next message is followed.
  */
 #include "raft/state.h"
 
@@ -32,6 +37,14 @@ void raft_wake(struct raft *raft)
     }
 }
 
+static bool is_here(const struct raft *raft, const struct raft_peer *peer, uint64_t unused)
+{
+    (void)raft;
+    (void)unused;
+    return peer == NULL || !peer->gone;
+}
+
+/* Whether nothing is to be done for anybody but those who are gone, and the others can decide. */
 static bool is_complete(const struct raft *raft)
 {
     uint64_t last = raft_window_last(&raft->window);
@@ -40,11 +53,12 @@ static bool is_complete(const struct raft *raft)
         return false;
     }
     for (uint32_t i = 0; i < raft->peer_count; i++) {
-        if (raft->peers[i].state != RAFT_PEER_REPLICATE || raft->peers[i].match < last) {
+        const struct raft_peer *peer = &raft->peers[i];
+        if (!peer->gone && (peer->state != RAFT_PEER_REPLICATE || peer->match < last)) {
             return false;
         }
     }
-    return true;
+    return raft_has_quorum(raft, is_here, 0);
 }
 
 void raft_rest_tick(struct raft *raft)
@@ -91,11 +105,11 @@ void raft_rest_answered(struct raft *raft, struct raft_peer *peer,
     }
     peer->asleep = true;
     for (uint32_t i = 0; i < raft->peer_count; i++) {
-        if (!raft->peers[i].asleep) {
+        if (!raft->peers[i].asleep && !raft->peers[i].gone) {
             return;
         }
     }
-    raft->asleep = true;
+    raft->asleep = is_complete(raft); /* some may have gone since the call */
 }
 
 /* How many voters come before this node in the order of the members, the lost one left out. */
@@ -117,8 +131,13 @@ static void leader_lost(struct raft *raft)
     }
     raft_reason(raft, "the leader is lost");
     raft_become_follower(raft, raft->term, RAFT_NO_NODE);
-    uint32_t soon = 1 + rank_without(raft, lost);
-    raft->timeout = soon < raft->timeout ? soon : raft->timeout;
+    uint32_t rank = rank_without(raft, lost);
+    if (rank == 0 && raft_may_lead(raft)) {
+        raft_campaign(raft, true);
+    }
+    if (raft->role != RAFT_CANDIDATE) {
+        raft->timeout = 1 + rank < raft->timeout ? 1 + rank : raft->timeout;
+    }
 }
 
 void raft_peer_lost(struct raft *raft, int32_t node)
@@ -131,5 +150,22 @@ void raft_peer_lost(struct raft *raft, int32_t node)
         raft_wake(raft);
     } else if (raft->leader == node) {
         leader_lost(raft);
+    }
+}
+
+void raft_peer_gone(struct raft *raft, int32_t node)
+{
+    struct raft_peer *peer = raft_find_peer(raft, node);
+    if (raft->role == RAFT_LEADER && peer != NULL) {
+        peer->gone = true;
+    }
+}
+
+void raft_peer_back(struct raft *raft, int32_t node)
+{
+    struct raft_peer *peer = raft_find_peer(raft, node);
+    if (raft->role == RAFT_LEADER && peer != NULL && peer->gone) {
+        peer->gone = false;
+        raft_wake(raft);
     }
 }

@@ -301,6 +301,12 @@ static enum raft_result handle(struct raft *raft, const struct raft_event *event
     case RAFT_EVENT_PEER_LOST:
         raft_peer_lost(raft, event->node);
         return RAFT_OK;
+    case RAFT_EVENT_PEER_GONE:
+        raft_peer_gone(raft, event->node);
+        return RAFT_OK;
+    case RAFT_EVENT_PEER_BACK:
+        raft_peer_back(raft, event->node);
+        return RAFT_OK;
     case RAFT_EVENT_WITHDRAW:
         withdraw(raft);
         return RAFT_OK;

@@ -126,6 +126,9 @@ enum raft_event_kind {
     RAFT_EVENT_RESTORED,       /* snapshot: this node's state is durable up to (index, term) */
     RAFT_EVENT_PEER_LOST,      /* node: the link to it broke or went silent; if it leads, a new
                                 * leader is looked for within a few ticks */
+    RAFT_EVENT_PEER_GONE,      /* node: it was lost long ago; a leader may rest without it until
+                                * PEER_BACK, which the caller then owes */
+    RAFT_EVENT_PEER_BACK,      /* node: it can be reached again after PEER_LOST */
     RAFT_EVENT_WITHDRAW,       /* storage offline or damaged: resign, neither campaign nor vote */
     RAFT_EVENT_REJOIN,         /* undo WITHDRAW */
 };
@@ -167,7 +170,7 @@ struct raft_event {
             const struct raft_member *members;
             size_t member_count;
         } snapshot;
-        int32_t node; /* TRANSFER, PEER_LOST */
+        int32_t node; /* TRANSFER, PEER_LOST, PEER_GONE, PEER_BACK */
     };
 };
 

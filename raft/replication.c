@@ -290,6 +290,7 @@ void raft_handle_append_reply(struct raft *raft, const struct raft_message *mess
         return;
     }
     peer->active = true;
+    peer->gone = false;
     if (!message->accepted) {
         refused(raft, peer, message);
     } else if (message->index <= raft_window_last(&raft->window)) {
@@ -321,6 +322,7 @@ void raft_handle_heartbeat_reply(struct raft *raft, const struct raft_message *m
         return;
     }
     peer->active = true;
+    peer->gone = false;
     if (message->round > peer->round_acked) {
         peer->round_acked = message->round;
     }

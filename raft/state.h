@@ -27,6 +27,7 @@ struct raft_peer {
     bool was_active; /* or between that one and the one before */
     bool probing; /* a probe is under way: send no second one */
     bool asleep;  /* answered the current call to rest */
+    bool gone;    /* dead for a while: the group may rest without it */
     uint64_t match;
     uint64_t next;        /* the first entry that was not sent */
     uint64_t probe;       /* PROBE: the index that the latest probe asks about */
@@ -223,6 +224,8 @@ bool raft_rest_if_complete(struct raft *raft, const struct raft_message *heartbe
 void raft_rest_answered(struct raft *raft, struct raft_peer *peer,
                         const struct raft_message *reply);
 void raft_peer_lost(struct raft *raft, int32_t node);
+void raft_peer_gone(struct raft *raft, int32_t node);
+void raft_peer_back(struct raft *raft, int32_t node);
 
 /* ---- snapshot.c ---- */
 

@@ -16,7 +16,7 @@
 #include "broker/server/broker.h"
 #include "io/clock.h"
 
-enum { LOG_EVERY_MS = 1000, STALLED_MS = 1500 };
+enum { LOG_EVERY_MS = 1000, STALLED_MS = 1500, GONE_EVERY_MS = 1000 };
 
 /* What the leader has when it first writes to a node: one that lost its own part votes when it has
  * that too, and one that has the metadata so far opens its groups. */
@@ -65,15 +65,25 @@ void replicas_log_invalid(struct replicas *replicas, const struct group *group,
              reason != NULL ? reason : "it breaks the rules");
 }
 
-void replicas_peer_lost(struct replicas *replicas, int32_t node)
+static void tell_members(struct replicas *replicas, enum raft_event_kind kind, int32_t node)
 {
     assert(node >= 0);
-    struct raft_event lost = {.kind = RAFT_EVENT_PEER_LOST, .node = node};
+    struct raft_event event = {.kind = (uint8_t)kind, .node = node};
     for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
         if (group_has_member(group, node)) {
-            group_step(group, &lost);
+            group_step(group, &event);
         }
     }
+}
+
+void replicas_peer_lost(struct replicas *replicas, int32_t node)
+{
+    tell_members(replicas, RAFT_EVENT_PEER_LOST, node);
+}
+
+void replicas_peer_back(struct replicas *replicas, int32_t node)
+{
+    tell_members(replicas, RAFT_EVENT_PEER_BACK, node);
 }
 
 void replicas_each_led(struct replicas *replicas,
@@ -155,10 +165,33 @@ static void tick_group(struct group *group, uint64_t now_ms)
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_TICK});
 }
 
+/* Of the groups that do not rest, those that this node leads need not wait for nodes that are dead
+ * for a while. */
+static void tell_gone(struct replicas *replicas, uint64_t now_ms)
+{
+    int32_t nodes[LIVENESS_NODES];
+    if (now_ms < replicas->next_gone_ms) {
+        return;
+    }
+    replicas->next_gone_ms = now_ms + GONE_EVERY_MS;
+    int count = liveness_gone(&replicas->shard->broker->liveness, now_ms, nodes);
+    for (struct list_link *at = list_first(&replicas->ticking); at != NULL && count > 0;
+         at = list_next(&replicas->ticking, at)) {
+        struct group *group = container_of(at, struct group, ticking);
+        for (int i = 0; i < count && group->leads; i++) {
+            if (group_has_member(group, nodes[i])) {
+                struct raft_event gone = {.kind = RAFT_EVENT_PEER_GONE, .node = nodes[i]};
+                group_step(group, &gone);
+            }
+        }
+    }
+}
+
 void replicas_raft_tick(struct replicas *replicas, uint64_t now_ms)
 {
     struct list due;
     struct list_link *link;
+    tell_gone(replicas, now_ms);
     early_tick(&replicas->early, now_ms);
     list_init(&due);
     while ((link = list_pop_front(&replicas->ticking)) != NULL) {

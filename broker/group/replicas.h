@@ -61,6 +61,7 @@ struct replicas {
     unsigned installs_sent;           /* replicas that groups led here bring up to date */
     uint64_t window_bytes;            /* of entries that all groups keep for peers */
     uint64_t next_log_ms[REPLICAS_LOGS];
+    uint64_t next_gone_ms;            /* when to look for nodes that groups can rest without */
     struct raft_limits raft_limits;   /* of the topics' groups */
     struct raft_limits metadata_limits;
     struct raft_actions actions[REPLICAS_STEP_DEPTH];
@@ -121,6 +122,9 @@ void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
 /* The node was silent for too long, or its connections broke: the groups that it is a member of
  * are told. */
 void replicas_peer_lost(struct replicas *replicas, int32_t node);
+
+/* The node, which was lost, can be reached again: groups that rest without it wake. */
+void replicas_peer_back(struct replicas *replicas, int32_t node);
 
 /* Calls `each` for every group of the shard that this node leads. */
 void replicas_each_led(struct replicas *replicas,

@@ -13,7 +13,7 @@
 #include "broker/net/shard.h"
 #include "broker/server/broker.h"
 
-struct lost_mail {
+struct node_mail {
     struct mail mail;
     int32_t node;
 };
@@ -87,9 +87,9 @@ bool liveness_join(struct liveness *liveness, struct liveness_node *node,
     return !is_other;
 }
 
-static void tell_shard(struct shard *shard, struct mail *mail)
+static void tell_lost(struct shard *shard, struct mail *mail)
 {
-    struct lost_mail *lost = container_of(mail, struct lost_mail, mail);
+    struct node_mail *lost = container_of(mail, struct node_mail, mail);
     assert(lost->node != shard->broker->node_id);
     if (shard->replicas != NULL) {
         replicas_peer_lost(shard->replicas, lost->node);
@@ -97,17 +97,34 @@ static void tell_shard(struct shard *shard, struct mail *mail)
     free(lost);
 }
 
+static void tell_back(struct shard *shard, struct mail *mail)
+{
+    struct node_mail *back = container_of(mail, struct node_mail, mail);
+    assert(back->node != shard->broker->node_id);
+    if (shard->replicas != NULL) {
+        replicas_peer_back(shard->replicas, back->node);
+    }
+    free(back);
+}
+
+static void tell_shards(struct broker *broker, const struct liveness_node *node,
+                        void (*run)(struct shard *shard, struct mail *mail))
+{
+    for (int i = 0; i < broker->shard_count; i++) {
+        struct node_mail *mail = memory_new_zero(1, sizeof *mail);
+        mail->mail.run = run;
+        mail->node = liveness_id(node);
+        shard_post(&broker->shards[i], &mail->mail);
+    }
+}
+
 static bool become_lost(struct broker *broker, struct liveness_node *node)
 {
     if (!atomic_exchange(&node->alive, false) || atomic_load(&broker->stopping)) {
         return false;
     }
-    for (int i = 0; i < broker->shard_count; i++) {
-        struct lost_mail *lost = memory_new_zero(1, sizeof *lost);
-        lost->mail.run = tell_shard;
-        lost->node = liveness_id(node);
-        shard_post(&broker->shards[i], &lost->mail);
-    }
+    atomic_store(&node->back_told, false); /* whoever finds it alive from now on tells so */
+    tell_shards(broker, node, tell_lost);
     return true;
 }
 
@@ -136,6 +153,18 @@ bool liveness_is_alive(const struct liveness_node *node, uint64_t now_ms)
     return node != NULL && atomic_load(&node->alive) && was_heard(node, now_ms);
 }
 
+int liveness_gone(const struct liveness *liveness, uint64_t now_ms, int32_t nodes[LIVENESS_NODES])
+{
+    int count = 0;
+    for (int i = 0; i < LIVENESS_NODES && liveness_id(&liveness->nodes[i]) >= 0; i++) {
+        const struct liveness_node *node = &liveness->nodes[i];
+        if (liveness_silent_ms(node, now_ms) > LIVENESS_GONE_MS && !atomic_load(&node->alive)) {
+            nodes[count++] = liveness_id(node);
+        }
+    }
+    return count;
+}
+
 void liveness_check(struct broker *broker, uint64_t now_ms)
 {
     for (int i = 0; i < LIVENESS_NODES; i++) {
@@ -146,6 +175,9 @@ void liveness_check(struct broker *broker, uint64_t now_ms)
         if (atomic_load(&node->alive) && !was_heard(node, now_ms) && become_lost(broker, node)) {
             log_warn("peer", "node %d is lost: nothing came from it for %d ms", liveness_id(node),
                      LIVENESS_SILENT_MS);
+        }
+        if (atomic_load(&node->alive) && !atomic_exchange(&node->back_told, true)) {
+            tell_shards(broker, node, tell_back);
         }
     }
 }

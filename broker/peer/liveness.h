@@ -2,7 +2,8 @@
  *
  * Whatever comes from a node proves it alive; a node from which nothing came for
  * LIVENESS_SILENT_MS, or whose last incoming connection broke, is lost, and every shard is told so
- * once. The table only grows, by node ids that peers name; reading takes no lock.
+ * once; likewise when it is back. The table only grows, by node ids that peers name; reading takes
+ * no lock.
  */
 #ifndef OTTLA_BROKER_PEER_LIVENESS_H
 #define OTTLA_BROKER_PEER_LIVENESS_H
@@ -17,13 +18,19 @@
 
 struct broker;
 
-enum { LIVENESS_NODES = 128, LIVENESS_SILENT_MS = 500, LIVENESS_BEAT_MS = 100 };
+enum {
+    LIVENESS_NODES = 128,
+    LIVENESS_SILENT_MS = 500,
+    LIVENESS_BEAT_MS = 100,
+    LIVENESS_GONE_MS = 5000,     /* nobody waits for a node that is lost for so long */
+};
 
 struct liveness_node {
     _Atomic int32_t key;         /* node id + 1; 0: not in use */
     atomic_int incoming;         /* connections on which the node said hello */
     _Atomic uint64_t heard_ms;   /* monotonic */
     atomic_bool alive;           /* not lost since it was last heard */
+    atomic_bool back_told;       /* and the shards were told so */
     struct uuid incarnation;     /* of the process that said hello; guarded by the lock */
 };
 
@@ -60,10 +67,14 @@ void liveness_left(struct broker *broker, struct liveness_node *node);
 /* Whether it was heard within LIVENESS_SILENT_MS and is not lost. */
 bool liveness_is_alive(const struct liveness_node *node, uint64_t now_ms);
 
+/* The nodes that are lost for LIVENESS_GONE_MS or were never heard; returns how many. The shards
+ * are told when one is back. Any thread. */
+int liveness_gone(const struct liveness *liveness, uint64_t now_ms, int32_t nodes[LIVENESS_NODES]);
+
 /* For how long nothing came from it. */
 uint64_t liveness_silent_ms(const struct liveness_node *node, uint64_t now_ms);
 
-/* Looks for nodes that fell silent; one thread calls it every LIVENESS_BEAT_MS. */
+/* Looks for nodes that fell silent or are back; one thread calls it every LIVENESS_BEAT_MS. */
 void liveness_check(struct broker *broker, uint64_t now_ms);
 
 #endif

@@ -7,7 +7,7 @@
  *   limits NAME=N...      before nodes; the names of struct raft_limits
  *   nodes 1v 2v 3l [+N]   creates and starts these members (v voter, l learner) and N others
  *   campaign N            tick N [TIMES]        propose N TEXT        read N CONTEXT
- *   transfer N TO         change N 1v 2l...     lost N PEER           withdraw N      rejoin N
+ *   transfer N TO         change N 1v 2l...     lost, gone, back N PEER    withdraw N    rejoin N
  *   release N INDEX       restored N INDEX TERM snapshot-done N PEER INDEX
  *   disk N                completes the writes of a node (0 = of all)
  *   deliver [FROM TO]     delivers the messages that wait (0 = any)
@@ -142,6 +142,7 @@ static struct raft_event event_of(const struct command *command, struct raft_mem
     } simple[] = {{"campaign", RAFT_EVENT_CAMPAIGN}, {"withdraw", RAFT_EVENT_WITHDRAW},
                   {"rejoin", RAFT_EVENT_REJOIN},     {"transfer", RAFT_EVENT_TRANSFER},
                   {"lost", RAFT_EVENT_PEER_LOST},    {"read", RAFT_EVENT_READ},
+                  {"gone", RAFT_EVENT_PEER_GONE},    {"back", RAFT_EVENT_PEER_BACK},
                   {"change", RAFT_EVENT_CHANGE_MEMBERS},
                   {"restored", RAFT_EVENT_RESTORED}, {"snapshot-done", RAFT_EVENT_SNAPSHOT_DONE}};
     struct raft_event event = {0};
@@ -150,7 +151,8 @@ static struct raft_event event_of(const struct command *command, struct raft_mem
             event.kind = (uint8_t)simple[i].kind;
         }
     }
-    if (event.kind == RAFT_EVENT_TRANSFER || event.kind == RAFT_EVENT_PEER_LOST) {
+    if (event.kind == RAFT_EVENT_TRANSFER || event.kind == RAFT_EVENT_PEER_LOST ||
+        event.kind == RAFT_EVENT_PEER_GONE || event.kind == RAFT_EVENT_PEER_BACK) {
         event.node = (int32_t)number(command, 2, RAFT_NO_NODE);
     } else if (event.kind == RAFT_EVENT_READ) {
         event.read.context = (uint64_t)number(command, 2, 0);

@@ -9,7 +9,8 @@
  * - terms and commit indexes only rise
  * - a confirmed read sees everything acknowledged before it was asked
  * - a withdrawn node gives no vote and asks for none
- * - nobody leads for long without a majority in reach, or rests with a lost leader
+ * - nobody leads for long without a majority in reach, or rests with a lost leader or, as a leader,
+ *   without a member that was gone and is back
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -300,6 +301,21 @@ static bool in_reach(const struct node *node, const struct raft_member *members,
     return voters == 0 || reached > voters / 2;
 }
 
+/* A leader that rested without a member brings it up to date when it is back. */
+static void check_returned(const struct cluster *cluster, const struct node *node,
+                           const struct raft_member *members, size_t count)
+{
+    uint64_t last = raft_last_index(node->raft);
+    for (size_t i = 0; i < count; i++) {
+        const struct node *member = &cluster->nodes[members[i].id - 1];
+        if (node->back_ticks[members[i].id - 1] > LATE_TICKS &&
+            raft_commit_index(member->raft) < last) {
+            check_fail(cluster, "node %d rests although node %d, which is back, lacks entries",
+                       node->id, member->id);
+        }
+    }
+}
+
 void check_contact(const struct cluster *cluster, struct node *node)
 {
     size_t count;
@@ -309,6 +325,9 @@ void check_contact(const struct cluster *cluster, struct node *node)
     node->alone_ticks = alone ? node->alone_ticks + 1 : 0;
     if (node->alone_ticks > 2 * LATE_TICKS) {
         check_fail(cluster, "node %d leads without a majority", node->id);
+    }
+    if (leader == node->id && !raft_needs_ticks(node->raft)) {
+        check_returned(cluster, node, members, count);
     }
     if (leader != node->id && leader != RAFT_NO_NODE && !raft_needs_ticks(node->raft) &&
                node->silent_ticks[leader - 1] > LATE_TICKS + SILENT_TICKS) {

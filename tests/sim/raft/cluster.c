@@ -69,17 +69,42 @@ static bool reachable(const struct cluster *cluster, const struct node *from,
            !cluster->network.cut[to->id - 1][from->id - 1];
 }
 
-/* What a broker knows of its links: a peer that is silent for a while is lost to all groups. */
+static void node_feed(struct cluster *cluster, struct node *node, enum raft_event_kind kind,
+                      int32_t peer)
+{
+    node_event(cluster, node, (struct raft_event){.kind = (uint8_t)kind, .node = peer});
+}
+
+static void watch_link(struct cluster *cluster, struct node *node, const struct node *peer)
+{
+    uint64_t *silent = &node->silent_ticks[peer->id - 1];
+    uint64_t *back = &node->back_ticks[peer->id - 1];
+    bool is_silent = peer != node && !reachable(cluster, node, peer);
+    if (is_silent) {
+        *silent += 1;
+        *back = 0;
+        if (*silent % SILENT_TICKS == 0) {
+            node_feed(cluster, node, RAFT_EVENT_PEER_LOST, peer->id);
+        }
+        if (*silent > GONE_TICKS) {
+            node_feed(cluster, node, RAFT_EVENT_PEER_GONE, peer->id);
+        }
+        return;
+    }
+    *back = *silent > GONE_TICKS ? 1 : *back + (*back > 0 ? 1 : 0);
+    if (*silent >= SILENT_TICKS) {
+        node_feed(cluster, node, RAFT_EVENT_PEER_BACK, peer->id);
+    }
+    *silent = 0;
+}
+
+/* What a broker knows of its links: a peer that is silent for a while is lost to all groups, then
+ * gone, and perhaps back. */
 static void watch_links(struct cluster *cluster, struct node *node)
 {
     for (uint32_t i = 0; i < cluster->node_count; i++) {
         struct node *peer = &cluster->nodes[i];
-        uint64_t *silent = &node->silent_ticks[i];
-        *silent = peer == node || reachable(cluster, node, peer) ? 0 : *silent + 1;
-        if (*silent > 0 && *silent % SILENT_TICKS == 0) {
-            struct raft_event event = {.kind = RAFT_EVENT_PEER_LOST, .node = peer->id};
-            node_event(cluster, node, event);
-        }
+        watch_link(cluster, node, peer);
         if (node->snapshot_until[i] != 0 && cluster->now >= node->snapshot_until[i]) {
             node->snapshot_until[i] = 0;
             struct raft_event event = {.kind = RAFT_EVENT_SNAPSHOT_DONE};

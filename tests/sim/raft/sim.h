@@ -19,6 +19,7 @@ enum {
     TERM_MAX = 20000,
     TICK_UNITS = 10,
     SILENT_TICKS = 12, /* until a silent peer counts as lost */
+    GONE_TICKS = 30,   /* and until nobody waits for it any more */
     READS_MAX = 4096,
 };
 
@@ -86,6 +87,7 @@ struct node {
     uint64_t restart_at;
     uint64_t paused_until;
     uint64_t silent_ticks[NODES_MAX]; /* ticks since the peer could be reached */
+    uint64_t back_ticks[NODES_MAX];   /* since it can be reached again after it was gone; or 0 */
     uint64_t snapshot_until[NODES_MAX];
     uint64_t alone_ticks; /* leading without a majority in reach */
     struct raft *raft;
