@@ -83,7 +83,7 @@ static void watch_link(struct cluster *cluster, struct node *node, const struct 
     if (is_silent) {
         *silent += 1;
         *back = 0;
-        if (*silent % SILENT_TICKS == 0) {
+        if (*silent % SILENT_TICKS == 0 && *silent <= GONE_TICKS) {
             node_feed(cluster, node, RAFT_EVENT_PEER_LOST, peer->id);
         }
         if (*silent > GONE_TICKS) {
@@ -223,6 +223,44 @@ static void settle(struct cluster *cluster)
     check_fail(cluster, "liveness: not settled, and nothing moved for %d ticks", HEAL_TICKS);
 }
 
+static void run_ticks(struct cluster *cluster, uint32_t ticks)
+{
+    for (uint32_t i = 0; i < ticks * TICK_UNITS; i++) {
+        unit(cluster);
+    }
+}
+
+static void cut_off(struct cluster *cluster, const struct node *node, bool cut)
+{
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        cluster->network.cut[node->id - 1][i] = cut;
+        cluster->network.cut[i][node->id - 1] = cut;
+    }
+}
+
+/* A member that rests is stopped and cut off until it is gone for the others, who go on and rest
+ * without it. It is back and knows of nothing: the leader brings it up to date (check_contact). */
+static void leave_behind(struct cluster *cluster)
+{
+    run_ticks(cluster, IDLE_TICKS);
+    struct node *leader = cluster_leader(cluster);
+    size_t count;
+    const struct raft_member *members = raft_members(leader->raft, &count);
+    struct node *left = cluster_node(cluster, members[rng_below(&cluster->rng, (uint32_t)count)].id);
+    if (left == leader || count < 3 || !left->up) {
+        return;
+    }
+    left->paused_until = cluster->now + (GONE_TICKS + 2 * IDLE_TICKS) * TICK_UNITS;
+    cut_off(cluster, left, true);
+    run_ticks(cluster, GONE_TICKS + 1);
+    if (cluster_leader(cluster) == leader) {
+        node_propose(cluster, leader, 1);
+    }
+    run_ticks(cluster, 2 * IDLE_TICKS);
+    cut_off(cluster, left, false);
+    run_ticks(cluster, 2 * IDLE_TICKS);
+}
+
 /* The leader is lost for good, after a time of rest; its voters must go on without it. */
 static void fail_over(struct cluster *cluster)
 {
@@ -233,9 +271,7 @@ static void fail_over(struct cluster *cluster)
     for (size_t i = 0; i < count; i++) {
         voters += (members[i].flags & RAFT_VOTER) != 0 ? 1 : 0;
     }
-    for (uint32_t i = 0; i < IDLE_TICKS * TICK_UNITS; i++) {
-        unit(cluster);
-    }
+    run_ticks(cluster, IDLE_TICKS);
     if (voters < 3 || !lost->up || cluster_leader(cluster) != lost) {
         return;
     }
@@ -293,6 +329,7 @@ struct cluster *cluster_run(uint64_t seed, bool trace)
         unit(cluster);
     }
     settle(cluster);
+    leave_behind(cluster);
     fail_over(cluster);
     return cluster;
 }
