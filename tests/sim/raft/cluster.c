@@ -246,7 +246,8 @@ static void leave_behind(struct cluster *cluster)
     struct node *leader = cluster_leader(cluster);
     size_t count;
     const struct raft_member *members = raft_members(leader->raft, &count);
-    struct node *left = cluster_node(cluster, members[rng_below(&cluster->rng, (uint32_t)count)].id);
+    uint32_t which = rng_below(&cluster->rng, (uint32_t)count);
+    struct node *left = cluster_node(cluster, members[which].id);
     if (left == leader || count < 3 || !left->up) {
         return;
     }

@@ -1,5 +1,5 @@
 /* A node lives from the first thing that comes from it until it is silent for too long or its last
- * connection broke; every shard is told once. */
+ * connection broke; every shard is told once, and once when it is there. */
 #include "broker/peer/liveness.h"
 
 #include <stdlib.h>
@@ -79,6 +79,8 @@ START_TEST(silence_is_told_once)
     ck_assert(liveness_is_alive(node, 1000 + LIVENESS_SILENT_MS));
     ck_assert(liveness_is_alive(node, 900)); /* seen by a thread that is behind */
     liveness_check(broker, 1000 + LIVENESS_SILENT_MS);
+    ck_assert_int_eq(told(broker), SHARDS); /* that it is there */
+    liveness_check(broker, 1000 + LIVENESS_SILENT_MS);
     ck_assert_int_eq(told(broker), 0);
     ck_assert(!liveness_is_alive(node, 1001 + LIVENESS_SILENT_MS));
     liveness_check(broker, 1001 + LIVENESS_SILENT_MS);
@@ -89,6 +91,27 @@ START_TEST(silence_is_told_once)
     ck_assert(liveness_is_alive(node, 9000));
     liveness_check(broker, 20000);
     ck_assert_int_eq(told(broker), SHARDS);
+    close_world(broker);
+}
+END_TEST
+
+START_TEST(gone_is_who_is_lost_for_long)
+{
+    struct broker *broker = open_world();
+    struct liveness_node *node = liveness_add(&broker->liveness, 2);
+    int32_t gone[LIVENESS_NODES];
+    ck_assert_int_eq(liveness_gone(&broker->liveness, LIVENESS_GONE_MS + 1, gone), 1);
+    liveness_heard(node, 1000);
+    ck_assert_int_eq(liveness_gone(&broker->liveness, 100000, gone), 0); /* not seen to be lost */
+    liveness_check(broker, 100000);
+    ck_assert_int_eq(liveness_gone(&broker->liveness, 1000 + LIVENESS_GONE_MS, gone), 0);
+    ck_assert_int_eq(liveness_gone(&broker->liveness, 1001 + LIVENESS_GONE_MS, gone), 1);
+    ck_assert_int_eq(gone[0], 2);
+    ck_assert_int_eq(told(broker), SHARDS);
+    liveness_heard(node, 200000);
+    ck_assert_int_eq(liveness_gone(&broker->liveness, 200000, gone), 0);
+    liveness_check(broker, 200000);
+    ck_assert_int_eq(told(broker), SHARDS); /* those who rested without it wake */
     close_world(broker);
 }
 END_TEST
@@ -149,6 +172,7 @@ int main(void)
     TCase *tests = tcase_create("liveness");
     tcase_add_test(tests, each_node_has_one_place);
     tcase_add_test(tests, silence_is_told_once);
+    tcase_add_test(tests, gone_is_who_is_lost_for_long);
     tcase_add_test(tests, the_last_connection_decides);
     tcase_add_test(tests, two_processes_cannot_be_one_node);
     tcase_add_test(tests, this_node_lives);
