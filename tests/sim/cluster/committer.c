@@ -12,7 +12,7 @@
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
 
-enum { FIND_VERSION = 3, COMMIT_VERSION = 8, FETCH_VERSION = 7, PACE_MS = 120, NAME = 32 };
+enum { FIND_VERSION = 3, COMMIT_VERSION = 8, FETCH_VERSION = 7, PACE_MS = 300, NAME = 32 };
 
 static struct view group_name(const struct client *client, char text[NAME])
 {

@@ -9,7 +9,7 @@
 #include "tests/sim/cluster/clients.h"
 #include "tests/sim/cluster/world.h"
 
-enum { FETCH_VERSION = 12, WAIT_MS = 200, MAX_BYTES = 16384, UNPACK_MOST = 1 << 20, PACE_MS = 40 };
+enum { FETCH_VERSION = 12, WAIT_MS = 500, MAX_BYTES = 16384, UNPACK_MOST = 1 << 20, PACE_MS = 100 };
 
 static void read_batch(struct client *client, struct view batch,
                        const struct batch_header *header)

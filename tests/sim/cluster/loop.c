@@ -161,6 +161,8 @@ bool loop_run(struct sim_loop *loop)
     if (world.now_ns >= loop->tick_ns) {
         loop->tick_ns = world.now_ns + (uint64_t)SHARD_TICK_MS * MS_NS;
         shard->tick(shard);
+        loop->node->journal_has_work = true; /* seals, delayed deletions */
+        loop->node->writer_has_work = true;
         any = true;
     }
     any |= run_mail(shard);

@@ -77,6 +77,27 @@ bool node_place_is_off(int place)
     return node != NULL && node->is_off;
 }
 
+void __real_journal_submit(struct journal *journal, struct journal_op *op);
+void __wrap_journal_submit(struct journal *journal, struct journal_op *op);
+void __real_log_writer_submit(struct log_writer *writer, struct log_shard *shard,
+                              struct log_job *job);
+void __wrap_log_writer_submit(struct log_writer *writer, struct log_shard *shard,
+                              struct log_job *job);
+
+/* The linker puts these in front of the storage's own: so the node knows that there is work. */
+void __wrap_journal_submit(struct journal *journal, struct journal_op *op)
+{
+    current->journal_has_work = true;
+    __real_journal_submit(journal, op);
+}
+
+void __wrap_log_writer_submit(struct log_writer *writer, struct log_shard *shard,
+                              struct log_job *job)
+{
+    current->writer_has_work = true;
+    __real_log_writer_submit(writer, shard, job);
+}
+
 static bool run_loops(struct sim_node *node)
 {
     bool any = false;
@@ -108,9 +129,11 @@ static void journal_turn(void *context, uint64_t life)
         return;
     }
     enter(node);
+    node->journal_has_work = false;
     bool any = journal_run_once(node->broker->journal, world.now_ns / MS_NS);
     leave();
     if (any) {
+        node->journal_has_work = true;
         world_note(3);
         run_node(node);
     }
@@ -128,9 +151,11 @@ static void writer_turn(void *context, uint64_t life)
         return;
     }
     enter(node);
+    node->writer_has_work = false;
     bool any = log_writer_run_once(node->broker->writer, clock_wall_ms());
     leave();
     if (any) {
+        node->writer_has_work = true;
         world_note(4);
         run_node(node);
     }
@@ -158,11 +183,11 @@ static void run_node(struct sim_node *node)
     }
     leave();
     node_wake(node, next_ns > world.now_ns ? next_ns - world.now_ns : 0);
-    if (!node->journal_due) {
+    if (!node->journal_due && node->journal_has_work) {
         node->journal_due = true;
         world_after(disk_wait_ns(node), journal_turn, node, node->life);
     }
-    if (!node->writer_due) {
+    if (!node->writer_due && node->writer_has_work) {
         node->writer_due = true;
         world_after(disk_wait_ns(node), writer_turn, node, node->life);
     }
@@ -262,6 +287,8 @@ void node_start(struct sim_node *node)
     node->run_ns = 0;
     node->journal_due = false;
     node->writer_due = false;
+    node->journal_has_work = true;
+    node->writer_has_work = true;
     node->is_paused = false;
     node->is_off = false;
     world_say("node %d starts (life %u)", node->id, node->life);

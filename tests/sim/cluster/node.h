@@ -35,6 +35,8 @@ struct sim_node {
     bool is_running;             /* its loops are being run now */
     uint64_t run_ns;             /* when it is run next; 0: not known */
     uint64_t call;               /* number of the latest call to run it */
+    bool journal_has_work;       /* something was submitted, or it is time to look */
+    bool writer_has_work;
     bool journal_due;
     bool writer_due;
     uint32_t disk_us;            /* the longest usual write */

@@ -11,7 +11,7 @@
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
 
-enum { PRODUCE_VERSION = 9, INIT_VERSION = 4, BATCH_MOST = 3, TIMEOUT_MS = 1500, PACE_MS = 60 };
+enum { PRODUCE_VERSION = 9, INIT_VERSION = 4, BATCH_MOST = 3, TIMEOUT_MS = 1500, PACE_MS = 200 };
 
 static void id_came(void *owner, const void *message)
 {
