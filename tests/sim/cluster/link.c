@@ -18,12 +18,13 @@
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
 
-enum { BACKOFF_MS = 20, BACKOFF_MOST_MS = 1000, REFUSED_MS = 5000 };
+enum { BACKOFF_MS = 20, BACKOFF_MOST_MS = 1000, REFUSED_MS = 5000, PATIENCE_MS = 2000 };
 
 struct sim_link {
     struct peer_link base;
     struct wire *wire;           /* null: none */
     struct shard_timer retry;
+    struct shard_timer patience; /* for the answer to hello */
 };
 
 static struct sim_link *of(struct peer_link *link)
@@ -45,6 +46,7 @@ static void broke(void *owner)
 {
     struct peer_link *link = owner;
     of(link)->wire = NULL;
+    shard_timer_stop(&of(link)->patience);
     forget(link);
     uint64_t wait_ms = link->backoff_ms / 2 + random_below(link->backoff_ms / 2 + 1);
     link->backoff_ms = link->backoff_ms * 2 < BACKOFF_MOST_MS ? link->backoff_ms * 2
@@ -55,6 +57,7 @@ static void broke(void *owner)
 static void disconnect(struct peer_link *link)
 {
     shard_timer_stop(&of(link)->retry);
+    shard_timer_stop(&of(link)->patience);
     if (of(link)->wire != NULL) {
         wire_close(of(link)->wire, 0);
         of(link)->wire = NULL;
@@ -78,6 +81,7 @@ static void hello_answered(struct peer_link *link, struct view frame)
         shard_timer_set(link->shard, &of(link)->retry, REFUSED_MS);
         return;
     }
+    shard_timer_stop(&of(link)->patience);
     link->state = LINK_UP;
     link->backoff_ms = BACKOFF_MS;
     peers_link_up(link);
@@ -136,12 +140,20 @@ static void greet(struct peer_link *link)
     buffer_free(&body);
 }
 
+static void gave_up(struct shard_timer *timer)
+{
+    struct sim_link *link = container_of(timer, struct sim_link, patience);
+    wire_close(link->wire, 0);
+    broke(&link->base);
+}
+
 static void try_now(struct shard_timer *timer)
 {
     struct sim_link *link = container_of(timer, struct sim_link, retry);
     const struct wire_end end = {link->base.shard->broker->node_id, &link->base, received, broke};
     link->wire = wire_open(&end, link->base.node, link->base.port);
     greet(&link->base);
+    shard_timer_set(link->base.shard, &link->patience, PATIENCE_MS);
 }
 
 struct peer_link *link_new(struct shard *shard, const struct peer_address *address)
@@ -157,6 +169,7 @@ struct peer_link *link_new(struct shard *shard, const struct peer_address *addre
     snprintf(link->host, sizeof link->host, "%.*s", VIEW_PRINT(address->host));
     link->port = address->port;
     made->retry.run = try_now;
+    made->patience.run = gave_up;
     shard_timer_set(shard, &made->retry, 0);
     return link;
 }
