@@ -80,6 +80,38 @@ static void unwatch(struct fetch_part *part)
     }
 }
 
+static void read_part(struct shard *shard, struct part *base);
+
+static void still_leads(struct confirm *confirm, bool leads)
+{
+    struct fetch_part *part = container_of(confirm, struct fetch_part, confirm);
+    part->part.error = KAFKA_NONE;
+    part->is_confirmed = leads;
+    if (leads) {
+        read_part(part->confirm_shard, &part->part);
+    } else {
+        part->part.error = KAFKA_NOT_LEADER_OR_FOLLOWER;
+        part_done(part->confirm_shard, &part->part);
+    }
+}
+
+/* A reader would begin anew somewhere else on such an answer: only who leads for certain gives it.
+ * Whether it has to be confirmed first. */
+static bool wants_confirming(struct shard *shard, struct fetch_part *part,
+                             struct partition *partition)
+{
+    bool moves_reader = part->part.error == KAFKA_OFFSET_OUT_OF_RANGE ||
+                        part->diverging.epoch >= 0;
+    if (!moves_reader || part->is_confirmed || !partition->group->leads) {
+        return false;
+    }
+    part->confirm_shard = shard;
+    part->diverging.epoch = -1;
+    part->confirm.done = still_leads;
+    group_confirm(partition->group, &part->confirm);
+    return true;
+}
+
 static void read_part(struct shard *shard, struct part *base)
 {
     struct fetch_part *part = container_of(base, struct fetch_part, part);
@@ -100,6 +132,9 @@ static void read_part(struct shard *shard, struct part *base)
         if (part->preferred_replica < 0 && !diverges(part, partition)) {
             base->error = read_log(part, partition, &part->fetch->legs[shard->number]);
         }
+    }
+    if (partition != NULL && wants_confirming(shard, part, partition)) {
+        return;
     }
     if (base->error == KAFKA_NONE) {
         part->high_watermark = part->seen_end;

@@ -22,6 +22,9 @@ struct fetch;
 struct fetch_part {
     struct part part;
     struct watch watch;
+    struct confirm confirm;              /* before an answer that moves the reader */
+    struct shard *confirm_shard;
+    bool is_confirmed;
     struct fetch *fetch;
     struct fetch_request_fetch_partition asked;
     struct topic_image *topic;           /* a reference; null when it is not known */

@@ -24,6 +24,8 @@ enum { FIRST_EPOCH_VERSION = 4 };
 
 struct list_part {
     struct part part;
+    struct confirm confirm;
+    struct shard *shard;         /* of the partition */
     const struct list_offsets_request_list_offsets_partition *asked;
     struct list_offsets_response_list_offsets_partition_response *out;
 };
@@ -72,6 +74,19 @@ static void look_up(struct list_part *part, struct partition *partition)
     }
 }
 
+/* A leader for certain looks it up: what the end is, another one may know better. */
+static void still_leads(struct confirm *confirm, bool leads)
+{
+    struct list_part *part = container_of(confirm, struct list_part, confirm);
+    struct partition *partition = part_partition(part->shard, &part->part);
+    if (partition != NULL && leads) {
+        look_up(part, partition);
+    } else if (partition != NULL) {
+        part->part.error = KAFKA_NOT_LEADER_OR_FOLLOWER;
+    }
+    part_done(part->shard, &part->part);
+}
+
 static void list_run(struct shard *shard, struct part *base)
 {
     struct list_part *part = container_of(base, struct list_part, part);
@@ -82,10 +97,13 @@ static void list_run(struct shard *shard, struct part *base)
     if (base->error == KAFKA_NONE) {
         base->error = partition_epoch_error(partition, part->asked->current_leader_epoch);
     }
-    if (base->error == KAFKA_NONE) {
-        look_up(part, partition);
+    if (base->error != KAFKA_NONE) {
+        part_done(shard, base);
+        return;
     }
-    part_done(shard, base);
+    part->shard = shard;
+    part->confirm.done = still_leads;
+    group_confirm(partition->group, &part->confirm);
 }
 
 static void list_done(struct request *request)

@@ -11,6 +11,8 @@
 
 struct epoch_part {
     struct part part;
+    struct confirm confirm;
+    struct shard *shard;         /* of the partition */
     const struct offset_for_leader_epoch_request_offset_for_leader_partition *asked;
     struct offset_for_leader_epoch_response_epoch_end_offset *out;
 };
@@ -20,6 +22,27 @@ struct epoch_state {
     int32_t count;
     struct offset_for_leader_epoch_response response;
 };
+
+static void look_up(struct epoch_part *part, const struct partition *partition)
+{
+    struct log_epoch_end end = partition_log_epoch_end(partition->log, part->asked->leader_epoch);
+    bool is_current = part->asked->leader_epoch == partition_epoch(partition);
+    part->out->leader_epoch = is_current ? part->asked->leader_epoch : end.epoch;
+    part->out->end_offset = is_current ? partition_log_end(partition->log) : end.end_offset;
+}
+
+/* A client truncates by this answer: a leader for certain gives it. */
+static void still_leads(struct confirm *confirm, bool leads)
+{
+    struct epoch_part *part = container_of(confirm, struct epoch_part, confirm);
+    struct partition *partition = part_partition(part->shard, &part->part);
+    if (partition != NULL && leads) {
+        look_up(part, partition);
+    } else if (partition != NULL) {
+        part->part.error = KAFKA_NOT_LEADER_OR_FOLLOWER;
+    }
+    part_done(part->shard, &part->part);
+}
 
 static void epoch_run(struct shard *shard, struct part *base)
 {
@@ -31,14 +54,13 @@ static void epoch_run(struct shard *shard, struct part *base)
     if (base->error == KAFKA_NONE) {
         base->error = partition_epoch_error(partition, part->asked->current_leader_epoch);
     }
-    if (base->error == KAFKA_NONE) {
-        struct log_epoch_end end =
-            partition_log_epoch_end(partition->log, part->asked->leader_epoch);
-        bool is_current = part->asked->leader_epoch == partition_epoch(partition);
-        part->out->leader_epoch = is_current ? part->asked->leader_epoch : end.epoch;
-        part->out->end_offset = is_current ? partition_log_end(partition->log) : end.end_offset;
+    if (base->error != KAFKA_NONE) {
+        part_done(shard, base);
+        return;
     }
-    part_done(shard, base);
+    part->shard = shard;
+    part->confirm.done = still_leads;
+    group_confirm(partition->group, &part->confirm);
 }
 
 static void epoch_done(struct request *request)

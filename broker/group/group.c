@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/boot.h"
+#include "broker/group/confirm.h"
 #include "broker/group/directory.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/group_members.h"
@@ -116,6 +117,7 @@ static void apply_up_to(struct group *group, uint64_t last)
     }
     mark_dirty(group);
     proposals_complete(group);
+    confirms_applied(group);
 }
 
 void group_resume(struct group *group)
@@ -177,9 +179,10 @@ static void carry_out(struct group *group, const struct raft_action *action)
         install_send(group, action->snapshot.node);
         break;
     case RAFT_ACTION_READ_READY:
+        confirms_ready(group, action->read.context, action->read.index);
+        break;
     case RAFT_ACTION_READ_FAILED:
-        group->machine->confirmed(group, action->read.context,
-                                  action->kind == RAFT_ACTION_READ_READY);
+        confirms_failed(group, action->read.context);
         break;
     default:
         break; /* sent out, or nothing to be done */
@@ -224,9 +227,9 @@ static enum raft_result step(struct group *group, const struct raft_event *event
     return result;
 }
 
-void group_step(struct group *group, const struct raft_event *event)
+enum raft_result group_step(struct group *group, const struct raft_event *event)
 {
-    step(group, event, NULL);
+    return step(group, event, NULL);
 }
 
 enum raft_result group_propose(struct group *group, struct slice payload,
@@ -242,13 +245,6 @@ enum raft_result group_propose(struct group *group, struct slice payload,
     assert(index > group->applied_index);
     proposals_add(group, proposal, index);
     return RAFT_OK;
-}
-
-enum raft_result group_read(struct group *group, uint64_t context)
-{
-    assert(group->machine != NULL && group->machine->confirmed != NULL);
-    struct raft_event event = {.kind = RAFT_EVENT_READ, .read = {.context = context}};
-    return step(group, &event, NULL);
 }
 
 void group_fail(struct group *group, enum status status)
@@ -454,6 +450,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     group->machine_state = start->machine_state;
     group->start_deadline_ms = clock_monotonic_ms() + GROUP_START_MS;
     proposals_init(group);
+    list_init(&group->confirms);
     list_init(&group->writes);
     list_init(&group->installs);
     topic_log_adopt(group, start->topic);
@@ -525,6 +522,7 @@ void group_close(struct group *group, bool deleted)
     group->closed = true;
     group->io_pending++; /* held: what ends with the logs must not free the group under our hands */
     proposals_fail(group, STATUS_CLOSED);
+    confirms_end(group);
     group_window_end(group);
     replicas_drop_group(replicas_of(group), group);
     if (deleted) {

@@ -51,8 +51,6 @@ struct group_machine {
     void (*applied)(struct group *group, struct partition *partition, struct view batch);
     /* This node became or ceased to be the leader; as leader, everything before is applied. */
     void (*led)(struct group *group, bool leads);
-    /* How a group_read ended: whether this node still led after it. May be null. */
-    void (*confirmed)(struct group *group, uint64_t context, bool leads);
     /* The group has got partitions that it had not. May be null. */
     void (*grown)(struct group *group);
     /* The partition's log begins anew, empty: what was made from it before does not count. May be
@@ -76,6 +74,8 @@ struct group {
     void *machine_state;
     struct list proposals;            /* struct proposal, in order of index */
     struct list durable_waits;        /* those that wait for durability alone, likewise */
+    struct list confirms;             /* struct confirm, oldest first */
+    uint64_t last_confirm;            /* number of the latest one */
     uint64_t deadline_ms;             /* no proposal's is before; UINT64_MAX: there is none */
     struct list_link dirty;           /* in the shard's groups with something to checkpoint */
     struct list_link ticking;         /* in the shard's groups that need ticks */
@@ -135,10 +135,6 @@ MUST_USE enum status group_open(struct shard *shard, const struct group_start *s
  * unless the result is not RAFT_OK. Only the leader takes proposals. */
 MUST_USE enum raft_result group_propose(struct group *group, struct slice payload,
                                         struct proposal *proposal);
-
-/* Asks the other members whether this node still leads; unless the result is not RAFT_OK, the
- * machine's `confirmed` is told with the context, in this call or later. */
-MUST_USE enum raft_result group_read(struct group *group, uint64_t context);
 
 /* Whether the group can take a proposal now, as a Kafka error code: none, NOT_LEADER_OR_FOLLOWER,
  * KAFKA_STORAGE_ERROR. */

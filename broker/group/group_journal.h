@@ -22,8 +22,10 @@ uint64_t group_journal_oldest_ms(const struct group *group);
 /* The task of a shard's replicas that hands the turn's writes to the journal. */
 void group_journal_submit(struct shard_task *task);
 
-/* What the group does with events and notices; implemented in group.c. */
-void group_step(struct group *group, const struct raft_event *event);
+/* Takes an event to Raft and carries out what follows; what became of it. Implemented in group.c. */
+enum raft_result group_step(struct group *group, const struct raft_event *event);
+
+/* One operation of the journal or the log writer ended; a closed group goes with its last. */
 void group_io_done(struct group *group);
 
 /* Applies what was committed while applying was paused. */

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "broker/group/confirm.h"
 #include "broker/group/directory.h"
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
@@ -79,6 +80,7 @@ void group_stop_leading(struct group *group)
         group->machine->led(group, false);
     }
     proposals_fail(group, group->storage == STATUS_OK ? STATUS_CLOSED : group->storage);
+    confirms_end(group);
 }
 
 void group_role_changed(struct group *group, enum raft_role role)

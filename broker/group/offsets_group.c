@@ -396,12 +396,19 @@ static struct offsets_partition *find(struct shard *shard, uint64_t group_id, in
     return NULL;
 }
 
-void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partition,
-                        const struct coordinator_context *context, enum api_key api,
-                        const void *request, struct coordinator_call *call)
+static void refuse(struct coordinator_call *call, enum kafka_error error)
 {
-    struct offsets_partition *owner = find(shard, group_id, partition);
-    struct coordinator_context full = *context;
+    void *response = arena_take(call->arena, 1, api_find(call->api)->response->body->size_bytes);
+    coordinator_refuse(call->api, call->context.version, call->request, error, call->arena,
+                       response);
+    call->answered(call, call->api, response);
+}
+
+static void run_call(struct coordinator_call *call)
+{
+    struct shard *shard = call->shard;
+    struct offsets_partition *owner = find(shard, call->group_id, call->partition);
+    struct coordinator_context full = call->context;
     full.token = call;
     full.arena = call->arena;
     full.now_ms = now_of(shard);
@@ -410,16 +417,42 @@ void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partitio
             /* What is due comes before what was asked later, however late the timer is. */
             coordinator_tick(owner->coordinator, full.now_ms);
         }
-        coordinator_request(owner->coordinator, &full, api, request);
+        coordinator_request(owner->coordinator, &full, call->api, call->request);
         watch_deadline(owner);
         return;
     }
     bool loading = owner != NULL && owner->state == COORDINATOR_LOADING;
-    void *response = arena_take(call->arena, 1, api_find(api)->response->body->size_bytes);
-    coordinator_refuse(api, context->version, request,
-                       loading ? KAFKA_COORDINATOR_LOAD_IN_PROGRESS : KAFKA_NOT_COORDINATOR,
-                       call->arena, response);
-    call->answered(call, api, response);
+    refuse(call, loading ? KAFKA_COORDINATOR_LOAD_IN_PROGRESS : KAFKA_NOT_COORDINATOR);
+}
+
+static void still_leads(struct confirm *confirm, bool leads)
+{
+    struct coordinator_call *call = container_of(confirm, struct coordinator_call, confirm);
+    if (leads) {
+        run_call(call);
+    } else {
+        refuse(call, KAFKA_NOT_COORDINATOR);
+    }
+}
+
+void offsets_group_call(struct shard *shard, uint64_t group_id, int32_t partition,
+                        const struct coordinator_context *context, enum api_key api,
+                        const void *request, struct coordinator_call *call)
+{
+    struct group *group = replicas_group(shard->replicas, group_id);
+    call->shard = shard;
+    call->group_id = group_id;
+    call->partition = partition;
+    call->context = *context;
+    call->request = request;
+    call->api = api;
+    if (api == API_OFFSET_FETCH && group != NULL) {
+        /* Offsets that another coordinator has raised since must not be read back as they were. */
+        call->confirm.done = still_leads;
+        group_confirm(group, &call->confirm);
+    } else {
+        run_call(call);
+    }
 }
 
 static void run_due(struct shard *shard, int64_t now_ms)

@@ -13,6 +13,7 @@
 #include "base/uuid.h"
 #include "base/view.h"
 #include "broker/coordinator/coordinator.h"
+#include "broker/group/confirm.h"
 #include "broker/group/group.h"
 #include "broker/net/shard.h"
 
@@ -25,6 +26,14 @@ void offsets_group_prepare(struct shard *shard, struct group_start *start);
 struct coordinator_call {
     struct arena *arena;
     void (*answered)(struct coordinator_call *call, enum api_key api, const void *response);
+
+    struct confirm confirm;      /* the rest is the coordinator's own */
+    struct shard *shard;
+    uint64_t group_id;
+    int32_t partition;
+    struct coordinator_context context;
+    const void *request;
+    enum api_key api;
 };
 
 /* Which partition of __consumer_offsets a group id belongs to: Java's String.hashCode without its

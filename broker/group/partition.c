@@ -179,6 +179,29 @@ static void answer_duplicate(struct append *append, const struct producer_answer
     proposals_add(group, &append->proposal, last);
 }
 
+static void still_leads(struct confirm *confirm, bool leads)
+{
+    struct append *append = container_of(confirm, struct append, confirm);
+    append->is_confirmed = true;
+    if (leads) {
+        partition_append(append->partition, append); /* looked at again, with all that came */
+    } else {
+        refuse_append(append, KAFKA_NOT_LEADER_OR_FOLLOWER);
+    }
+}
+
+/* A producer gives up on such an answer. A leader that is none any more knows too little of what
+ * the producer did to give it. */
+static void refuse_producer(struct append *append, int16_t error)
+{
+    if (append->is_confirmed) {
+        refuse_append(append, error);
+        return;
+    }
+    append->confirm.done = still_leads;
+    group_confirm(append->partition->group, &append->confirm);
+}
+
 static bool check_producer(struct append *append, const struct producer_batch *batch)
 {
     struct producer_state *producers = partition_log_producers(append->partition->log);
@@ -191,10 +214,10 @@ static bool check_producer(struct append *append, const struct producer_batch *b
         answer_duplicate(append, &answer);
         return false;
     case PRODUCER_OUT_OF_ORDER:
-        refuse_append(append, KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
+        refuse_producer(append, KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
         return false;
     case PRODUCER_FENCED:
-        refuse_append(append, KAFKA_INVALID_PRODUCER_EPOCH);
+        refuse_producer(append, KAFKA_INVALID_PRODUCER_EPOCH);
         return false;
     }
     return false;

@@ -12,6 +12,7 @@
 
 #include "base/block.h"
 #include "base/list.h"
+#include "broker/group/confirm.h"
 #include "broker/group/group.h"
 #include "storage/partition_log.h"
 
@@ -36,6 +37,8 @@ struct append {
     struct proposal proposal;
     struct partition *partition;
     struct slice payload;     /* GROUP_PAYLOAD_PREFIX bytes of room, then the batch */
+    struct confirm confirm;   /* the partition's own */
+    bool is_confirmed;        /* likewise: this node led when a refusal was thought of */
     bool is_client;           /* producer rules apply; false for the broker's own records */
     int32_t least_in_sync;    /* refused when fewer replicas keep up (min.insync.replicas) */
     void (*done)(struct append *append);

@@ -52,44 +52,26 @@ static void refuse_current(struct metadata_log *log, int16_t error)
     metadata_wait_end(&command->wait, is_led_elsewhere(error) ? KAFKA_NOT_CONTROLLER : error);
 }
 
+static void still_leads(struct confirm *confirm, bool leads)
+{
+    struct metadata_command *command = container_of(confirm, struct metadata_command, confirm);
+    if (leads) {
+        metadata_rounds_wait(command->wait.from->broker->metadata, &command->wait);
+    } else {
+        metadata_wait_end(&command->wait, KAFKA_NOT_CONTROLLER);
+    }
+}
+
 /* Nothing is to be written, which is true only if this node still leads: another one may have
  * changed what the image says. */
 static void confirm_current(struct metadata_log *log)
 {
     struct metadata_command *command = log->current;
-    if (!log->broker->in_cluster) {
-        wait_for_round(log);
-        return;
-    }
-    assert(command != NULL);
+    assert(command != NULL && log->group != NULL);
     log->current = NULL;
     command->wait.offset = log->reader.offset;
-    command->read = ++log->reads;
-    list_push_back(&log->unconfirmed, &command->wait.link);
-    if (group_read(log->group, command->read) != RAFT_OK) {
-        list_remove(&command->wait.link);
-        metadata_wait_end(&command->wait, KAFKA_NOT_CONTROLLER);
-    }
-}
-
-void metadata_commands_confirmed(struct group *group, uint64_t context, bool leads)
-{
-    struct metadata_log *log = group->machine_state;
-    struct list_link *link = list_first(&log->unconfirmed);
-    while (link != NULL && container_of(link, struct metadata_command, wait.link)->read !=
-                               context) {
-        link = list_next(&log->unconfirmed, link);
-    }
-    if (link == NULL) {
-        return; /* leadership was lost before */
-    }
-    struct metadata_wait *wait = container_of(link, struct metadata_wait, link);
-    list_remove(link);
-    if (leads) {
-        metadata_rounds_wait(log, wait);
-    } else {
-        metadata_wait_end(wait, KAFKA_NOT_CONTROLLER);
-    }
+    command->confirm.done = still_leads;
+    group_confirm(log->group, &command->confirm);
 }
 
 static void appended(struct append *append)
@@ -166,9 +148,6 @@ void metadata_commands_refuse(struct metadata_log *log)
 {
     struct list_link *link;
     while ((link = list_pop_front(&log->commands)) != NULL) {
-        metadata_wait_end(container_of(link, struct metadata_wait, link), KAFKA_NOT_CONTROLLER);
-    }
-    while ((link = list_pop_front(&log->unconfirmed)) != NULL) {
         metadata_wait_end(container_of(link, struct metadata_wait, link), KAFKA_NOT_CONTROLLER);
     }
 }

@@ -167,7 +167,6 @@ static void metadata_closed(struct group *group)
 static const struct group_machine metadata_machine = {
     .applied = metadata_applied,
     .led = metadata_led,
-    .confirmed = metadata_commands_confirmed,
     .close = metadata_closed,
 };
 
@@ -201,7 +200,6 @@ void metadata_log_start(struct broker *broker)
     log->broker = broker;
     log->image = image_new(broker->config);
     list_init(&log->commands);
-    list_init(&log->unconfirmed);
     metadata_rounds_init(log);
     fencing_init(&log->fencing);
     log->start.run = open_group;

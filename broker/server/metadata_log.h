@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "broker/controller/image.h"
+#include "broker/group/confirm.h"
 #include "broker/net/shard.h"
 
 struct broker;
@@ -34,7 +35,7 @@ struct metadata_wait {
 
 struct metadata_command {
     struct metadata_wait wait;
-    uint64_t read;               /* while it is not sure that this node still leads */
+    struct confirm confirm;      /* of one that writes nothing: does this node still lead? */
     /* On shard 0 at its turn: looks at the image and adds the records that change it. None: nothing
      * is to be written. */
     void (*run)(struct metadata_command *command, struct image *image,

@@ -55,8 +55,6 @@ struct metadata_log {
     struct list commands;                /* struct metadata_command, waiting for their turn */
     struct metadata_command *current;    /* its records are not committed yet */
     struct append append;                /* of the current command */
-    struct list unconfirmed;             /* commands that wrote nothing: does this node lead yet? */
-    uint64_t reads;
 
     struct fencing fencing;
 
@@ -94,9 +92,6 @@ void metadata_commands_go(struct metadata_log *log);
 
 /* This node does not lead any more, or the log is closed: whoever waits for a turn is refused. */
 void metadata_commands_refuse(struct metadata_log *log);
-
-/* How the question whether this node leads was answered (struct group_machine). */
-void metadata_commands_confirmed(struct group *group, uint64_t context, bool leads);
 
 /* Queues a snapshot when the log has grown well beyond its image. */
 void metadata_snapshot_consider(struct metadata_log *log);

@@ -143,6 +143,8 @@ int main(int argument_count, char **arguments)
     uint64_t count = argument_count > 2 ? strtoull(arguments[2], NULL, 10) : DEFAULT_COUNT;
     bool tell = argument_count > 3 && strcmp(arguments[3], "tell") == 0;
     log_set_level(getenv("SIM_LOG") != NULL ? LOG_DEBUG : LOG_OFF);
+    world_require(!(count > 1) || run(seed, false).trace == run(seed, false).trace,
+                  "the same seed gives another run");
     double began = seconds();
     double virtual_s = 0;
     uint64_t acked = 0;
