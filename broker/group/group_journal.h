@@ -22,7 +22,7 @@ uint64_t group_journal_oldest_ms(const struct group *group);
 /* The task of a shard's replicas that hands the turn's writes to the journal. */
 void group_journal_submit(struct shard_task *task);
 
-/* Takes an event to Raft and carries out what follows; what became of it. Implemented in group.c. */
+/* Takes an event to Raft and carries out what follows; what became of it. In group.c. */
 enum raft_result group_step(struct group *group, const struct raft_event *event);
 
 /* One operation of the journal or the log writer ended; a closed group goes with its last. */
