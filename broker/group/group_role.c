@@ -23,7 +23,11 @@ void group_tell_role(struct group *group)
     if (!group->leads && leader == broker->node_id) {
         leader = -1; /* elected, but not ready to serve */
     }
-    directory_set(&broker->directory, group->id, leader, (int32_t)raft_term(group->raft));
+    int32_t epoch = (int32_t)raft_term(group->raft);
+    if (directory_get(&broker->directory, group->id).epoch > epoch) {
+        return; /* a later leader has told itself, and this node is no member any more */
+    }
+    directory_set(&broker->directory, group->id, leader, epoch);
 }
 
 void group_started(struct group *group)

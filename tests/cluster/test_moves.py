@@ -102,5 +102,250 @@ def test_a_partition_moves_with_its_data():
         assert cluster.produce("t", 0, batch([b"x"])) == 51
 
 
+def test_a_large_partition_moves_by_its_log():
+    """More than the leader keeps in memory for others, and more than one segment."""
+    with Cluster(4, voters=3) as cluster:
+        cluster.create_topic("t", 1, 1, segment_bytes=1 << 20)
+        old = replicas(cluster, 1, "t")[0]
+        data = batch([bytes(100000)] * 2)
+        with cluster.connect(old) as client:
+            for i in range(40):
+                assert client.produce("t", 0, data) == (NONE, 2 * i)
+        new = 1 + old % 4
+        assert reassign(cluster, "t", {0: [new]}) == {0: NONE}
+        wait_moved(cluster)
+        assert replicas(cluster, new, "t") == [new]
+        assert cluster.wait_leader("t") == new
+        assert values(cluster, "t") == [bytes(100000)] * 80
+        wait_for("no data on the old node", lambda: not has_data(cluster, old, "t"))
+        assert reassign(cluster, "t", {0: [old, new]}) == {0: NONE}
+        wait_moved(cluster)
+        assert reassign(cluster, "t", {0: [old]}) == {0: NONE}
+        wait_moved(cluster)
+        cluster.restart(old)
+        assert cluster.wait_leader("t") == old
+        assert values(cluster, "t") == [bytes(100000)] * 80
+
+
+class Load:
+    """Produces numbered records to a partition, and reads them, until it is stopped."""
+
+    def __init__(self, cluster, topic, partition):
+        self.cluster, self.topic, self.partition = cluster, topic, partition
+        self.acked, self.read, self.error = [], [], None
+        self.stopping = threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(work,))
+                        for work in (self.produce, self.consume)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, work):
+        try:
+            work()
+        except BaseException as error:
+            self.error = error
+
+    def with_leader(self, work):
+        """Calls work(client of the leader) again and again until it returns False."""
+        while not self.stopping.is_set():
+            try:
+                node = self.cluster.leader(self.topic, self.partition)
+                if node not in self.cluster.running():
+                    continue
+                with self.cluster.connect(node, 5.0) as client:
+                    while not self.stopping.is_set() and work(client):
+                        pass
+            except LOST:
+                continue
+
+    def produce(self):
+        number = [0]
+
+        def one(client):
+            value = b"%d" % number[0]
+            number[0] += 1
+            if client.produce(self.topic, self.partition, batch([value]))[0] != NONE:
+                return False
+            self.acked.append(value)
+            return True
+
+        self.with_leader(one)
+
+    def consume(self):
+        def one(client):
+            got = client.fetch(self.topic, self.partition, len(self.read), max_wait_ms=100)
+            for found in read_batches(got.records):
+                assert found.base_offset <= len(self.read), "a gap below %d" % found.base_offset
+                self.read += found.values[len(self.read) - found.base_offset:]
+            return got.error == NONE
+
+        self.with_leader(one)
+
+    def stop(self):
+        """Everything that was acknowledged is there, once and in order."""
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join()
+        assert self.error is None, self.error
+        found = values(self.cluster, self.topic, self.partition)
+        assert self.read == found[:len(self.read)], "what was read is not what is there"
+        acked = set(self.acked)
+        assert [value for value in found if value in acked] == self.acked, "lost or out of order"
+        return len(self.acked)
+
+
+def test_moves_under_load():
+    with Cluster(5, voters=3, overrides={"ottla.shards": 2}) as cluster:
+        cluster.create_topic("t", 2, 3, segment_bytes=1 << 20)
+        loads = [Load(cluster, "t", partition) for partition in range(2)]
+        for target in ([3, 4, 5], [1, 2], [5, 4, 3, 2, 1], [2], [4, 5, 1]):
+            plan = {0: target, 1: target[::-1]}
+            assert set(reassign(cluster, "t", plan).values()) == {NONE}
+            wait_moved(cluster)
+            assert replicas(cluster, 1, "t", 1) == target[::-1]
+            for load in loads:
+                count = len(load.acked)
+                wait_for("more records", lambda: load.error or len(load.acked) > count)
+        print("%d records" % sum(load.stop() for load in loads))
+        for node in (2, 3):
+            wait_for("no data left behind",
+                     lambda: not any(has_data(cluster, node, "t", one) for one in (0, 1)))
+
+
+def test_a_move_that_cannot_go_on_is_given_up():
+    with Cluster(4, voters=3, overrides={"broker.session.timeout.ms": 60000}) as cluster:
+        cluster.create_topic("t", 1, 2)
+        before = replicas(cluster, 1, "t")
+        others = [node for node in cluster if node not in before]
+        cluster.pause(others[0])
+        assert reassign(cluster, "t", {0: others}) == {0: NONE}
+        assert ongoing(cluster) == {("t", 0): (others + before, others, before)}
+        assert ongoing(cluster, topics=[{"name": "t", "partitionIndexes": [0]}])
+        assert not ongoing(cluster, topics=[{"name": "t", "partitionIndexes": [1]}])
+        node = cluster.running()[0]
+        assert sorted(replicas(cluster, node, "t")) == [1, 2, 3, 4]
+        assert set(cluster.partition(node, "t", 0)["isrNodes"]) <= set(before)
+        assert cluster.produce("t", 0, batch([b"x"])) == 0
+        assert reassign(cluster, "t", {0: None}) == {0: NONE}
+        wait_moved(cluster)
+        assert replicas(cluster, node, "t") == before
+        assert reassign(cluster, "t", {0: None}) == {0: NO_REASSIGNMENT}
+        cluster.resume(others[0])
+        wait_for("no data on the others",
+                 lambda: not any(has_data(cluster, one, "t") for one in others))
+        assert cluster.produce("t", 0, batch([b"x"])) == 1
+
+
+def test_moves_go_on_after_failures():
+    """The target is away when the move begins, then leader and metadata's leader are killed."""
+    with Cluster(5, voters=3) as cluster:
+        cluster.create_topic("t", 1, 3)
+        assert reassign(cluster, "t", {0: [1, 2, 3]}) == {0: NONE}
+        wait_moved(cluster)
+        load = Load(cluster, "t", 0)
+        cluster.stop(5)
+        assert reassign(cluster, "t", {0: [5, 4, 3]}) == {0: NONE}
+        for node in (1, 2, 3):
+            cluster.kill(node)
+            cluster.wait_leader("t", other_than=node)
+            cluster.start(node)
+            cluster.wait_leader("t")
+        assert ongoing(cluster)
+        cluster.start(5)
+        wait_moved(cluster)
+        assert replicas(cluster, 1, "t") == [5, 4, 3]
+        for node in (1, 2):
+            wait_for("no data on node %d" % node, lambda: not has_data(cluster, node, "t"))
+        print("%d records" % load.stop())
+
+
+def test_all_nodes_are_killed_while_they_move():
+    with Cluster(4, voters=3) as cluster:
+        cluster.create_topic("t", 4, 2)
+        for partition in range(4):
+            for i in range(20):
+                cluster.produce("t", partition, batch([b"%d" % i]))
+        for shift in range(4):
+            target = [1 + shift, 1 + (shift + 1) % 4]
+            assert set(reassign(cluster, "t", {p: target for p in range(4)}).values()) == {NONE}
+            for node in cluster:
+                cluster.kill(node)
+            cluster.start_all()
+            wait_moved(cluster)
+            cluster.wait_led("t", 4)
+            for partition in range(4):
+                assert replicas(cluster, 1, "t", partition) == target
+                assert len(values(cluster, "t", partition)) == 20
+        wait_for("data on two nodes",
+                 lambda: sum(has_data(cluster, node, "t", 0) for node in cluster) == 2)
+
+
+def test_committed_offsets_move():
+    with Cluster(4, voters=3) as cluster:
+        cluster.create_topic("t", 1, 1)
+        with cluster.connect(1, 20.0) as client:
+            wait_for("a coordinator", lambda: client.call(
+                "FindCoordinator", 3, key="g", keyType=0)["errorCode"] == NONE)
+
+        def coordinator():
+            with cluster.connect(1) as client:
+                return client.call("FindCoordinator", 3, key="g", keyType=0)["nodeId"]
+
+        def commit():
+            with cluster.connect(coordinator()) as client:
+                return client.commit("g", {("t", 0): 7})[("t", 0)] == NONE
+
+        wait_for("a commit", commit)
+        first = coordinator()
+        count = len(cluster.metadata(1, ["__consumer_offsets"])["topics"][0]["partitions"])
+        target = [node for node in cluster if node != first][:2]
+        errors = reassign(cluster, "__consumer_offsets", {p: target for p in range(count)})
+        assert set(errors.values()) == {NONE}, errors
+        wait_moved(cluster)
+
+        def committed():
+            node = coordinator()
+            if node not in target:
+                return False
+            with cluster.connect(node) as client:
+                return client.committed("g", [("t", 0)])[("t", 0)] == (7, NONE)
+
+        wait_for("the offset at another coordinator", committed)
+
+
+def test_elections():
+    with Cluster(3, overrides={"broker.session.timeout.ms": 60000}) as cluster:
+        cluster.create_topic("t", 6, 3)
+        preferred = {p: replicas(cluster, 1, "t", p)[0] for p in range(6)}
+        asked = [{"topic": "t", "partitions": list(range(6))}, {"topic": "no", "partitions": [0]}]
+        assert elect(cluster, UNCLEAN, asked)["t", 0] == NOT_NEEDED
+        away = preferred[0]
+        cluster.restart(away)
+        for node in cluster:
+            cluster.wait_leader("t", 0)
+        wait_for("elections", lambda: set(elect(cluster, PREFERRED, asked, away).values()) ==
+                 {NOT_NEEDED, UNKNOWN_TOPIC})
+        assert {p: cluster.wait_leader("t", p) for p in range(6)} == preferred
+        assert elect(cluster, PREFERRED, None) == {}
+        cluster.kill(away)
+        cluster.wait_leader("t", 0, other_than=away)
+        found = elect(cluster, PREFERRED, asked[:1])
+        assert {p for p in range(6) if found["t", p] == PREFERRED_AWAY} == {
+            p for p in range(6) if preferred[p] == away}, found
+        for node in cluster.running()[1:]:
+            cluster.kill(node)
+        wait_for("no leader that could be elected", lambda: elect(
+            cluster, UNCLEAN, asked[:1])["t", 0] == NO_ELIGIBLE)
+
+
+def test_leaders_are_balanced():
+    with Cluster(3, overrides={"leader.imbalance.check.interval.seconds": 1}) as cluster:
+        cluster.create_topic("t", 9, 3)
+        preferred = {p: replicas(cluster, 1, "t", p)[0] for p in range(9)}
+        cluster.restart(2)
+        wait_for("preferred leaders", lambda: all(
+            cluster.leader("t", p) == preferred[p] for p in range(9)), 30)
+
+
 if __name__ == "__main__":
     cases.main("cluster", globals())
