@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 
 enum { PROPERTIES_MAX = 1024 * 1024, TOPIC_NAME_MAX = 249, PROBE_BYTES = 4096 };
 
+#define INCOMPLETE_NAME ".incomplete"
+
 struct log_dir {
     char *path;
     char *journal_path;
@@ -23,6 +26,7 @@ struct log_dir {
     struct file *lock;
     struct log_dir_identity identity;
     bool is_new;
+    atomic_bool is_incomplete;
 };
 
 static void inside(const char *path, const char *name, char result[FILE_PATH_MAX])
@@ -141,7 +145,11 @@ static enum status make_identity(struct log_dir *dir, const struct log_dir_setti
     } else {
         uuid_text(random_uuid(), dir->identity.cluster_id);
     }
-    return write_identity(dir);
+    char mark[FILE_PATH_MAX];
+    inside(dir->path, INCOMPLETE_NAME, mark);
+    enum status status =
+        settings->has_peers ? file_replace(mark, VIEW_LITERAL(""), true) : STATUS_OK;
+    return status == STATUS_OK ? write_identity(dir) : status;
 }
 
 static enum status load_identity(struct log_dir *dir, const struct log_dir_settings *settings)
@@ -201,6 +209,9 @@ enum status log_dir_open(const struct log_dir_settings *settings, struct log_dir
     }
     if (status == STATUS_OK) {
         status = load_identity(dir, settings);
+        char mark[FILE_PATH_MAX];
+        inside(dir->path, INCOMPLETE_NAME, mark);
+        dir->is_incomplete = settings->has_peers && file_exists(mark);
     }
     if (status != STATUS_OK) {
         log_dir_close(dir);
@@ -242,6 +253,26 @@ const struct log_dir_identity *log_dir_identity(const struct log_dir *dir)
 bool log_dir_is_new(const struct log_dir *dir)
 {
     return dir->is_new;
+}
+
+bool log_dir_is_incomplete(const struct log_dir *dir)
+{
+    return dir->is_incomplete;
+}
+
+enum status log_dir_complete(struct log_dir *dir)
+{
+    char mark[FILE_PATH_MAX];
+    if (!dir->is_incomplete) {
+        return STATUS_OK;
+    }
+    inside(dir->path, INCOMPLETE_NAME, mark);
+    enum status status = file_remove(mark);
+    if (status == STATUS_OK || status == STATUS_NOT_FOUND) {
+        status = file_sync_directory(dir->path);
+    }
+    dir->is_incomplete = status != STATUS_OK;
+    return status;
 }
 
 /* Partition directories --------------------------------------------------------------------- */

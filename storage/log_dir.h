@@ -2,6 +2,7 @@
  * lie in it.
  *
  *   .lock                          held while a broker uses the directory
+ *   .incomplete                    see log_dir_is_incomplete
  *   meta.properties                version, cluster.id, node.id, directory.id
  *   journal/                       see storage/journal.h
  *   groups/GROUP/checkpoint        see storage/checkpoint.h
@@ -34,6 +35,7 @@ struct log_dir_settings {
     int32_t node_id;        /* must be that of an existing directory */
     const char *cluster_id; /* must be that of an existing directory; null or empty: take what is
                                there, or a new one */
+    bool has_peers;         /* a new directory is incomplete until log_dir_complete */
 };
 
 /* Makes or opens the directory, takes its lock, and reads or writes meta.properties. Says in the
@@ -52,6 +54,14 @@ const struct log_dir_identity *log_dir_identity(const struct log_dir *dir);
 
 /* Whether the directory was empty at open (a first start). */
 bool log_dir_is_new(const struct log_dir *dir);
+
+/* Whether others may have more of what this node promised than it has itself: the directory was
+ * made anew, now or at an earlier start, and log_dir_complete was not called yet. */
+bool log_dir_is_incomplete(const struct log_dir *dir);
+
+/* The directory has what it should have. Durable; writes only the first time. A failure leaves it
+ * incomplete. */
+MUST_USE enum status log_dir_complete(struct log_dir *dir);
 
 /* A partition directory found on the disk. */
 struct log_dir_partition {

@@ -70,6 +70,7 @@ void peer_hello_handle(struct request *request)
     response.cluster_id = view_text(broker->cluster_id);
     response.node_id = broker->node_id;
     response.incarnation = broker->self.incarnation;
+    response.keeps_metadata = atomic_load(&broker->keeps_metadata);
     judge(request, hello, &response);
     if (response.error_code == KAFKA_NONE) {
         let_in(request, hello, &response);

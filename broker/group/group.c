@@ -18,6 +18,7 @@
 #include "broker/group/confirm.h"
 #include "broker/group/directory.h"
 #include "broker/group/group_journal.h"
+#include "broker/group/group_loss.h"
 #include "broker/group/group_members.h"
 #include "broker/group/group_move.h"
 #include "broker/group/group_role.h"
@@ -219,9 +220,7 @@ static enum raft_result step(struct group *group, const struct raft_event *event
         group_window_release(group);
     }
     group_lead_when_ready(group);
-    if (group->catching_up && group->applied_index >= group->catch_up_to) {
-        group->catching_up = false;
-        log_debug("group", "group %" PRIu64 " has caught up", group->id);
+    if (group_loss_is_over(group)) {
         step(group, &(struct raft_event){.kind = RAFT_EVENT_REJOIN}, NULL);
     }
     return result;
@@ -393,22 +392,6 @@ static void read_checkpoint(struct group *group, struct checkpoint *checkpoint, 
     }
 }
 
-/* A node that was a broker of this cluster before and whose journal is empty has lost what it
- * promised in groups that existed: its vote could elect a leader without an entry that it once
- * acknowledged. So it does not vote before it has what its leader had at their first contact
- * (docs/raft.md, Damage). */
-static void note_loss(struct group *group, const struct group_start *start)
-{
-    const struct broker *broker = group->shard->broker;
-    group->catching_up = start->existed && group->member_count > 1 && broker->was_here_before &&
-                         broker->boot.groups == NULL;
-    group->catch_up_to = UINT64_MAX;
-    if (group->catching_up && replicas_may_log(replicas_of(group), REPLICAS_LOG_LOSS)) {
-        log_warn("group", "nothing is left here of group %" PRIu64 " and perhaps others; this node "
-                 "votes in each again when it has caught up", group->id);
-    }
-}
-
 /* Whether this is the first of the members that live. */
 static bool is_first(const struct group *group)
 {
@@ -420,6 +403,13 @@ static bool is_first(const struct group *group)
     return i < group->member_count && group->members[i].id == raft_id(group->raft);
 }
 
+void group_campaign_first(struct group *group)
+{
+    if (is_first(group) && group->storage == STATUS_OK && !group->catching_up) {
+        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_CAMPAIGN});
+    }
+}
+
 /* Nobody has voted or written yet: then the first of the members leads, without waiting to see
  * whether another one does. Messages of others may have come before the group. */
 static void begin(struct group *group)
@@ -429,8 +419,8 @@ static void begin(struct group *group)
     struct raft_message message;
     bool is_new = raft_last_index(raft) == 0 && raft_term(raft) == 0;
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_START});
-    if (is_new && is_first(group) && group->storage == STATUS_OK) {
-        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_CAMPAIGN});
+    if (is_new) {
+        group_campaign_first(group);
     }
     while (early_take(&replicas->early, group->id, &message)) {
         replicas_raft_message(replicas, group->id, &message);
@@ -459,7 +449,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     read_checkpoint(group, &checkpoint, start->existed || start->topic == NULL);
     open_partitions(group, &checkpoint, boot_is_whole(start->boot));
     group_members_begin(group, start, &checkpoint);
-    note_loss(group, start);
+    group_loss_begin(group, start);
     create_raft(group, &checkpoint, start->boot);
     checkpoint_free(&checkpoint);
     if (group->storage != STATUS_OK) {
@@ -514,6 +504,7 @@ void group_close(struct group *group, bool deleted)
     group_started(group);
     group_stop_leading(group);
     group_move_end(group);
+    group_loss_end(group);
     keep_time(group, false);
     install_cancel(group);
     if (group->machine != NULL) {

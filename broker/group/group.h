@@ -119,7 +119,7 @@ struct group_start {
      * first one campaigns at once when the group is new. Borrowed. */
     const struct raft_member *members;
     size_t member_count;
-    bool existed;                       /* before this start of the process */
+    bool existed;                       /* perhaps before this node's latest registration */
 };
 
 /* A group counts as started at the latest after this time: a replica set that is down must not hold
@@ -130,6 +130,9 @@ enum { GROUP_START_MS = 2000 };
  * its storage is damaged: the group then exists, offline. */
 MUST_USE enum status group_open(struct shard *shard, const struct group_start *start,
                                 struct group **group);
+
+/* A group without entries: this node asks to lead it if it is the first of those that live. */
+void group_campaign_first(struct group *group);
 
 /* Proposes a payload; the group takes its own reference on the block. `proposal` is told later,
  * unless the result is not RAFT_OK. Only the leader takes proposals. */

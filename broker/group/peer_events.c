@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "broker/group/group_journal.h"
+#include "broker/group/group_loss.h"
 #include "broker/group/group_members.h"
 #include "broker/group/group_move.h"
 #include "broker/group/group_role.h"
@@ -18,16 +19,6 @@
 
 enum { LOG_EVERY_MS = 1000, STALLED_MS = 1500, GONE_EVERY_MS = 1000 };
 
-/* What the leader has when it first writes to a node: one that lost its own part votes when it has
- * that too, and one that has the metadata so far opens its groups. */
-static void note_contact(struct group *group, const struct raft_message *message)
-{
-    if (message->kind == RAFT_APPEND && group->catch_up_to == UINT64_MAX &&
-        message->term >= raft_term(group->raft)) {
-        group->catch_up_to = message->index + message->entry_count;
-    }
-}
-
 void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
                            const struct raft_message *message)
 {
@@ -37,9 +28,7 @@ void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
         return;
     }
     assert(group->raft != NULL && !group->closed);
-    if (group->catching_up || group->topic == NULL) {
-        note_contact(group, message);
-    }
+    group_loss_contact(group, message);
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});
 }
 

@@ -214,7 +214,7 @@ static void open_group(struct replicas *replicas, struct topic_image *topic, uin
         .id = id,
         .topic = topic,
         .boot = boot_find(&replicas->shard->broker->boot, id),
-        .existed = !replicas->has_image,
+        .existed = !replicas->has_image && id < replicas->shard->broker->groups_before,
     };
     if (view_is(topic->name, TOPIC_CONSUMER_OFFSETS)) {
         offsets_group_prepare(replicas->shard, &start);

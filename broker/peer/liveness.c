@@ -49,6 +49,14 @@ struct liveness_node *liveness_add(struct liveness *liveness, int32_t node)
     return NULL;
 }
 
+void liveness_told(struct liveness *liveness, int32_t node, bool keeps_metadata)
+{
+    struct liveness_node *place = liveness_add(liveness, node);
+    if (place != NULL) {
+        atomic_store(&place->metadata, keeps_metadata ? LIVENESS_KEPT : LIVENESS_EMPTY);
+    }
+}
+
 const struct liveness_node *liveness_find(const struct liveness *liveness, int32_t node)
 {
     return find(liveness, node, node + 1);

@@ -25,10 +25,14 @@ enum {
     LIVENESS_GONE_MS = 5000,     /* nobody waits for a node that is lost for so long */
 };
 
+/* What a node said of its metadata log when a link to it was made. */
+enum liveness_metadata { LIVENESS_NOT_ASKED, LIVENESS_EMPTY, LIVENESS_KEPT };
+
 struct liveness_node {
     _Atomic int32_t key;         /* node id + 1; 0: not in use */
     atomic_int incoming;         /* connections on which the node said hello */
     _Atomic uint64_t heard_ms;   /* monotonic */
+    atomic_int metadata;         /* enum liveness_metadata */
     atomic_bool alive;           /* not lost since it was last heard */
     atomic_bool back_told;       /* and the shards were told so */
     struct uuid incarnation;     /* of the process that said hello; guarded by the lock */
@@ -45,6 +49,9 @@ void liveness_init(struct liveness *liveness);
 
 /* The node's place, made when it has none; null when the table is full. Any thread. */
 struct liveness_node *liveness_add(struct liveness *liveness, int32_t node);
+
+/* The node has told whether it has anything of the metadata log. Any thread. */
+void liveness_told(struct liveness *liveness, int32_t node, bool keeps_metadata);
 
 /* The node's place, or null. Any thread. */
 const struct liveness_node *liveness_find(const struct liveness *liveness, int32_t node);

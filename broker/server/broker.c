@@ -24,6 +24,7 @@
 #include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
 #include "broker/server/cluster.h"
+#include "broker/server/first_start.h"
 #include "broker/server/metadata_log.h"
 #include "broker/server/registration.h"
 #include "broker/server/storage_watch.h"
@@ -191,6 +192,7 @@ static enum status open_directory(struct broker *broker)
         .path = path,
         .node_id = broker->node_id,
         .cluster_id = config_string(broker->config, CONFIG_CLUSTER_ID),
+        .has_peers = broker->in_cluster,
     };
     enum status status = log_dir_open(&settings, &broker->log_dir);
     free(path);
@@ -466,6 +468,7 @@ enum status broker_open(struct broker *broker)
     }
     if (status == STATUS_OK) {
         describe_self(broker);
+        first_start_open(broker);
         open_replicas(broker);
         metadata_log_start(broker);
         cluster_open_links(broker);

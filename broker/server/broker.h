@@ -34,8 +34,8 @@ struct broker {
     struct quorum_voter *voters;         /* of controller.quorum.voters */
     int voter_count;
     bool in_cluster;                     /* there are other voters */
-    bool was_here_before;                /* an earlier process of this node had registered; set
-                                            before the shards get their first changes */
+    uint64_t groups_before;              /* groups below this id were here when this process
+                                          * registered; set before the first round */
     struct liveness liveness;            /* of the other nodes */
     struct resolver *resolver;           /* of their names; null without others */
     struct cluster_broker self;          /* this process as it registers; ports as bound */
@@ -55,6 +55,8 @@ struct broker {
     struct boot boot;
     struct metadata_log *metadata;       /* broker/server/metadata_log.h; lives on shard 0 */
     struct registration *registration;   /* broker/server/registration.h; null: stands alone */
+    atomic_bool keeps_metadata;          /* the metadata log has something here (PeerHello) */
+    atomic_int groups_catching_up;       /* broker/group/group_loss.h */
     atomic_bool serving;                 /* clients' requests are run, and do not wait */
     atomic_bool stopping;
     atomic_bool closing;                 /* all is handed over: no group is opened or ended now */

@@ -11,12 +11,26 @@
 #include "base/memory.h"
 #include "broker/group/boot.h"
 #include "broker/server/fencing.h"
+#include "broker/server/first_start.h"
 #include "broker/server/leftovers.h"
 #include "broker/server/metadata_members.h"
 #include "broker/server/metadata_state.h"
 #include "messages/errors.h"
 
 enum { READ_STEP_BYTES = 1024 * 1024 };
+
+/* What was there when this process registered may be what a process before it had promised
+ * something in; nothing that came later is. */
+static void note_registration(struct metadata_log *log)
+{
+    struct broker *broker = log->broker;
+    for (int i = 0; i < image_broker_count(log->image); i++) {
+        const struct register_broker_record *record = image_broker(log->image, i);
+        if (uuid_equal(record->incarnation_id, broker->self.incarnation)) {
+            broker->groups_before = image_next_group_id(log->image);
+        }
+    }
+}
 
 static void apply_record(void *context, const struct batch_header *header,
                          const struct record *record)
@@ -32,6 +46,9 @@ static void apply_record(void *context, const struct batch_header *header,
                   "%s. Was it written by a later version?", (long long)record->offset,
                   status_text(status));
         group_fail(log->group, status);
+    }
+    if (!log->ready && log->broker->groups_before == UINT64_MAX) {
+        note_registration(log);
     }
 }
 
@@ -182,6 +199,7 @@ static void open_group(struct shard *shard, struct mail *mail)
         .boot = boot_find(&log->broker->boot, METADATA_GROUP_ID),
         .members = members,
         .member_count = member_count,
+        .existed = true, /* as long as nobody knows better (first_start.h) */
     };
     enum status status = group_open(shard, &start, &log->group);
     assert(status == STATUS_OK);
@@ -198,6 +216,7 @@ void metadata_log_start(struct broker *broker)
 {
     struct metadata_log *log = memory_new_zero(1, sizeof *log);
     log->broker = broker;
+    broker->groups_before = UINT64_MAX;
     log->image = image_new(broker->config);
     list_init(&log->commands);
     metadata_rounds_init(log);
@@ -211,6 +230,7 @@ void metadata_log_tick(struct broker *broker, uint64_t now_ms)
 {
     struct metadata_log *log = broker->metadata;
     if (log->group != NULL) {
+        first_start_tick(log, now_ms);
         consider_begin(log);
     }
     metadata_rounds_tick(log, now_ms);

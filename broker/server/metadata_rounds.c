@@ -167,26 +167,10 @@ static void update_visits(struct shard *shard, struct mail *mail)
     replicas_group_started(shard->replicas);
 }
 
-static bool was_registered(const struct metadata_log *log)
-{
-    const struct cluster_broker *self = &log->broker->self;
-    for (int i = 0; i < image_broker_count(log->image); i++) {
-        const struct register_broker_record *record = image_broker(log->image, i);
-        if (record->broker_id == self->id &&
-            !uuid_equal(record->incarnation_id, self->incarnation)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Takes the changes over and sends them round. */
 static void send_round(struct metadata_log *log)
 {
     struct broker *broker = log->broker;
-    if (!log->announced) {
-        broker->was_here_before = was_registered(log);
-    }
     struct metadata_update *update = memory_new_zero(1, sizeof *update);
     update->log = log;
     update->changes = log->changes;

@@ -17,6 +17,9 @@
 
 struct metadata_update;
 
+/* See first_start.h. */
+enum first_start { FIRST_START_UNKNOWN, FIRST_START_NEW, FIRST_START_OVER };
+
 /* When a broker was last heard, or the leadership began. */
 struct broker_heard {
     int32_t node;
@@ -43,6 +46,8 @@ struct metadata_log {
     int64_t first_offset;                /* where the image began to be read */
     uint64_t opened_index;               /* the group's last entry when it was opened */
     bool ready;                          /* the image has what was there at the start */
+    enum first_start first_start;
+    uint64_t first_start_ms;             /* when the group was first looked at */
     bool announced;                      /* the first round is over */
     bool closed;                         /* the broker ends: nothing is taken any more */
 

@@ -22,7 +22,7 @@ import toolchains
 from client import LOST, RETRIABLE, Client, read_batches, wait_for
 from cluster import Cluster
 from faulty import Faulty, shim
-from history import History
+from history import History, name_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLOCK_SHIM = os.path.join(HERE, "clock_shim.c")
@@ -113,12 +113,12 @@ class Reader(threading.Thread):
                     continue
                 assert offset == self.next[number], "node %d: %s-%d: offset %d comes after %d" % (
                     self.node, TOPIC, number, offset, self.next[number] - 1)
-                self.reads.append((number, offset, name_of(value)))
+                self.reads.append((number, offset, value_name(value)))
                 self.next[number] += 1
         return self.next[number] > before
 
 
-def name_of(value):
+def value_name(value):
     return value.split(b";", 1)[0].decode()
 
 
@@ -254,14 +254,35 @@ class Chaos:
     def out_of_sync(self):
         """What is not as it should be, as the nodes tell; "" when all is well."""
         for node in self.cluster:
-            topics = self.cluster.metadata(node)["topics"]
-            if len(self.cluster.brokers(node)) != 3:
-                return "node %d tells of brokers %s" % (node, self.cluster.brokers(node))
-            for topic in topics:
-                for part in topic["partitions"]:
-                    if part["errorCode"] or part["leaderId"] < 0 or len(part["isrNodes"]) != 3:
-                        return "node %d tells of %s: %s" % (node, topic["name"], part)
+            brokers = self.cluster.brokers(node)
+            if len(brokers) != 3:
+                return "node %d tells of brokers %s" % (node, brokers)
+        wanted = {}
+        for topic in self.cluster.metadata(1)["topics"]:
+            for part in topic["partitions"]:
+                if part["errorCode"] or part["leaderId"] < 0 or len(part["isrNodes"]) != 3:
+                    return "node 1 tells of %s: %s" % (topic["name"], part)
+                wanted.setdefault(part["leaderId"], []).append(
+                    (topic["name"], part["partitionIndex"]))
+        ends = {}
+        for leader, parts in wanted.items():
+            ends.update(self.high_watermarks(leader, parts))
+        for node in self.cluster:
+            for part, high in self.high_watermarks(node, list(ends)).items():
+                if high < ends[part]:
+                    return "node %d has %s up to %d of %d" % (node, name_of(part), high, ends[part])
         return ""
+
+    def high_watermarks(self, node, parts):
+        """{part: up to where the node has it}"""
+        with self.cluster.connect(node, 5.0) as client:
+            answer = client.call("Fetch", 11, replicaId=-1, maxWaitMs=0, minBytes=0, maxBytes=1,
+                                 sessionId=0, sessionEpoch=-1, rackId="", topics=[
+                {"topic": topic, "partitions": [
+                    {"partition": partition, "currentLeaderEpoch": -1, "fetchOffset": 0,
+                     "partitionMaxBytes": 1}]} for topic, partition in parts])
+        return {(topic["topic"], part["partitionIndex"]): part["highWatermark"]
+                for topic in answer["responses"] for part in topic["partitions"]}
 
     def wait_in_sync(self):
         seen = [""]
@@ -377,5 +398,5 @@ def log_values(data):
     for batch in read_batches(data):
         assert batch.base_offset == len(values), "a batch at %d follows offset %d" % (
             batch.base_offset, len(values) - 1)
-        values += [name_of(value) for value in batch.values]
+        values += [value_name(value) for value in batch.values]
     return values

@@ -7,8 +7,11 @@ lost.
 """
 import heapq
 import shutil
+import socket
 import time
 from dataclasses import dataclass, field
+
+from client import wait_for
 
 TWO_AT_ONCE = 0.35
 HOUR_MS = 3600 * 1000
@@ -85,6 +88,10 @@ def slow_disk(chaos, node):
 
 
 def disk(chaos, node, how):
+    """Not while it starts: a disk that fails then is said, and ends the process."""
+    broker = chaos.cluster[node]
+    wait_for("node %d listens" % node, lambda: socket.create_connection(
+        (broker.host, broker.port), 1.0).close() is None)
     chaos.cluster[node].fault(how)
     yield chaos.hold()
     chaos.cluster[node].heal()

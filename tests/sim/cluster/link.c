@@ -82,6 +82,7 @@ static void hello_answered(struct peer_link *link, struct view frame)
         return;
     }
     shard_timer_stop(&of(link)->patience);
+    liveness_told(&link->shard->broker->liveness, link->node, hello.keeps_metadata);
     link->state = LINK_UP;
     link->backoff_ms = BACKOFF_MS;
     peers_link_up(link);

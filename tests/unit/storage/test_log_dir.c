@@ -36,6 +36,32 @@ START_TEST(identity_is_made_once_in_kafkas_format)
 }
 END_TEST
 
+START_TEST(a_new_directory_with_peers_is_incomplete_until_it_is_said_to_be_complete)
+{
+    const char *directory = support_directory();
+    struct log_dir *dir;
+    struct log_dir_settings settings = {support_path(directory, "a"), 3, NULL, true};
+    for (int i = 0; i < 2; i++) { /* also after a crash */
+        ck_assert_int_eq(log_dir_open(&settings, &dir), STATUS_OK);
+        ck_assert(log_dir_is_incomplete(dir));
+        log_dir_close(dir);
+    }
+    ck_assert_int_eq(log_dir_open(&settings, &dir), STATUS_OK);
+    ck_assert_int_eq(log_dir_complete(dir), STATUS_OK);
+    ck_assert(!log_dir_is_incomplete(dir));
+    log_dir_close(dir);
+    ck_assert_int_eq(log_dir_open(&settings, &dir), STATUS_OK);
+    ck_assert(!log_dir_is_incomplete(dir));
+    ck_assert_int_eq(log_dir_complete(dir), STATUS_OK);
+    log_dir_close(dir);
+    settings = (struct log_dir_settings){support_path(directory, "b"), 3, NULL, false};
+    ck_assert_int_eq(log_dir_open(&settings, &dir), STATUS_OK);
+    ck_assert(!log_dir_is_incomplete(dir));
+    log_dir_close(dir);
+    support_clean(directory);
+}
+END_TEST
+
 START_TEST(foreign_directory_is_refused)
 {
     const char *directory = support_directory();
@@ -144,6 +170,8 @@ int main(void)
     TCase *tests = tcase_create("log_dir");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, identity_is_made_once_in_kafkas_format);
+    tcase_add_test(tests,
+                   a_new_directory_with_peers_is_incomplete_until_it_is_said_to_be_complete);
     tcase_add_test(tests, foreign_directory_is_refused);
     tcase_add_test(tests, file_of_a_stock_broker_is_read);
     tcase_add_test(tests, second_process_is_refused_until_the_first_lets_go);

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Nodes that lose their data directory and come back under their old id: they do not help a node
+without an acknowledged record to lead, whatever else dies, and are brought up by the others.
+"""
+import os
+import shutil
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import cases  # noqa: E402
+from client import batch, wait_for  # noqa: E402
+from cluster import Cluster  # noqa: E402
+
+ELECTIONS_S = 2.5  # in which a leader would be found, if the votes allowed it
+
+
+def lose(cluster, node):
+    shutil.rmtree(cluster[node].data_dir)
+
+
+def is_complete(cluster, node):
+    """Whether the node has all that it may have promised."""
+    return os.path.exists(cluster[node].data_dir) and \
+        not os.path.exists(os.path.join(cluster[node].data_dir, ".incomplete"))
+
+
+def wait_complete(cluster, node):
+    wait_for("node %d has caught up" % node, lambda: is_complete(cluster, node))
+
+
+def test_a_node_without_data_elects_nobody():
+    """1 and 2 have what was acknowledged. 1 goes away, 2 loses it: 3 may not lead by 2's vote."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("t", 3, 3)
+        for node in cluster:
+            wait_complete(cluster, node)
+        cluster.kill(3)
+        cluster.create_topic("later", 1, 2)
+        for partition in range(3):
+            assert cluster.produce("t", partition, batch([b"x"] * 10)) == 0
+        cluster.kill(1)
+        cluster.kill(2)
+        lose(cluster, 2)
+        cluster.start(2, wait=False)
+        cluster.start(3, wait=False)
+        time.sleep(ELECTIONS_S)
+        assert not is_complete(cluster, 2), "what node 2 had is with node 1 alone"
+        cluster.kill(2)  # it knows even less now
+        cluster.start(2, wait=False)
+        time.sleep(ELECTIONS_S)
+        cluster.start(1)
+        cluster.wait_brokers(3)
+        cluster.wait_led("later", 1)
+        for partition in range(3):
+            assert cluster.produce("t", partition, batch([b"y"])) == 10
+        wait_complete(cluster, 2)
+
+
+def test_two_replicas_one_of_which_lost_everything():
+    """With two replicas the other one has all that was acknowledged, and leads by any vote."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("t", 3, 2)
+        for partition in range(3):
+            assert cluster.produce("t", partition, batch([b"x"] * 10)) == 0
+        for node in cluster:
+            wait_complete(cluster, node)
+        cluster.kill(1)
+        lose(cluster, 1)
+        for node in (2, 3):
+            cluster.kill(node)
+        cluster.start_all()
+        for partition in range(3):
+            assert cluster.produce("t", partition, batch([b"y"])) == 10
+        wait_complete(cluster, 1)
+
+
+def test_a_cluster_begins_without_its_third_node():
+    with Cluster(3) as cluster:
+        for node in cluster:
+            cluster.kill(node)
+            lose(cluster, node)
+        for node in (1, 2):
+            cluster.start(node, wait=False)
+        cluster.wait_brokers(2, [1, 2])
+        cluster.create_topic("t", 1, 2)
+        assert cluster.produce("t", 0, batch([b"x"])) == 0
+        cluster.start(3)
+        cluster.wait_brokers(3)
+        wait_complete(cluster, 3)
+
+
+if __name__ == "__main__":
+    cases.main("cluster", globals())
