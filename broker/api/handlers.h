@@ -49,6 +49,7 @@ void peer_transfer_handle(struct request *request);
 
 /* Likewise, but never from a client: see service_find_inside. */
 void allocate_producer_ids_handle(struct request *request);
+void broker_heartbeat_handle(struct request *request);
 void broker_registration_handle(struct request *request);
 void peer_auto_create_handle(struct request *request);
 void peer_moved_handle(struct request *request);

@@ -1,5 +1,6 @@
 /* One list for each shard, looked through every few milliseconds while it is not empty. A request
- * leaves it when it is answered or when its client goes. */
+ * leaves it when it is answered or when its client goes; an answer may end a connection, and with it
+ * others that wait. */
 #include "broker/api/leader_wait.h"
 
 #include <assert.h>
@@ -44,21 +45,31 @@ static void look_again(struct shard *shard)
     }
 }
 
+static size_t count(const struct list *list)
+{
+    size_t found = 0;
+    for (struct list_link *at = list_first(list); at != NULL; at = list_next(list, at)) {
+        found++;
+    }
+    return found;
+}
+
 static void look(struct shard_timer *timer)
 {
     struct connections *connections = container_of(timer, struct connections, leader_timer);
     struct shard *shard = timer->shard;
     uint64_t now_ms = clock_monotonic_ms();
-    struct list_link *at = list_first(&connections->leaderless);
-    while (at != NULL) {
-        struct list_link *next = list_next(&connections->leaderless, at);
+    struct list_link *at;
+    size_t left = count(&connections->leaderless);
+    while (left > 0 && (at = list_pop_front(&connections->leaderless)) != NULL) {
         struct leader_wait *wait = container_of(at, struct leader_wait, link);
+        left--;
         if (now_ms >= wait->deadline_ms || !wait->lacks_leader(wait->request)) {
-            list_remove(at);
             wait->request->cancel = NULL;
-            wait->go(wait->request);
+            wait->go(wait->request); /* others may leave the list */
+        } else {
+            list_push_back(&connections->leaderless, at);
         }
-        at = next;
     }
     look_again(shard);
 }

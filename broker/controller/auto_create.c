@@ -60,7 +60,8 @@ static enum status wish_internal(const struct command *command,
     }
     int32_t replication = config_int(config, internal->replication);
     topic->num_partitions = config_int(config, internal->partitions);
-    topic->replication_factor = (int16_t)at_most(replication, command->broker_count);
+    topic->replication_factor = (int16_t)at_most(replication, command->broker_count +
+                                                                    command->absent_count);
     topic->configs = settings;
     settings[topic->configs_count++] =
         (struct SETTING){VIEW_LITERAL("cleanup.policy"), VIEW_LITERAL("compact")};

@@ -69,6 +69,31 @@ enum kafka_error controller_unregister_broker(const struct controller *controlle
     return KAFKA_NONE;
 }
 
+enum kafka_error controller_broker_heartbeat(const struct controller *controller,
+                                             const struct broker_heartbeat_request *request,
+                                             struct record_list *records)
+{
+    const struct register_broker_record *known = find_broker(controller, request->broker_id);
+    if (known == NULL) {
+        return KAFKA_BROKER_ID_NOT_REGISTERED;
+    }
+    if (known->broker_epoch != request->broker_epoch) {
+        return KAFKA_STALE_BROKER_EPOCH;
+    }
+    bool stops = request->want_shut_down && !known->in_controlled_shutdown;
+    bool fences = request->want_fence && !known->fenced;
+    if (stops || fences) {
+        struct broker_registration_change_record record =
+            broker_registration_change_record_default;
+        record.broker_id = known->broker_id;
+        record.broker_epoch = known->broker_epoch;
+        record.fenced = fences ? 1 : 0;
+        record.in_controlled_shutdown = stops ? 1 : 0;
+        record_list_add(records, &broker_registration_change_record_type, 1, &record);
+    }
+    return KAFKA_NONE;
+}
+
 void controller_fence_broker(const struct controller *controller, int32_t id, bool fenced,
                              struct record_list *records)
 {

@@ -49,15 +49,19 @@ static enum status find_brokers(struct command *command)
     struct ranked_broker *found = arena_take(command->arena, most, sizeof *found);
     int32_t *brokers = arena_take(command->arena, most, sizeof *brokers);
     int32_t *racks = arena_take(command->arena, most, sizeof *racks);
-    if (found == NULL || brokers == NULL || racks == NULL) {
+    int32_t *absent = arena_take(command->arena, most, sizeof *absent);
+    if (found == NULL || brokers == NULL || racks == NULL || absent == NULL) {
         return STATUS_LIMIT;
     }
     int count = 0;
+    command->absent = absent;
     for (int i = 0; i < image_broker_count(image); i++) {
         const struct register_broker_record *broker = image_broker(image, i);
-        if (!broker->fenced) {
+        if (!broker->fenced && !broker->in_controlled_shutdown) {
             found[count++] =
                 (struct ranked_broker){.rack = broker->rack, .id = broker->broker_id};
+        } else {
+            absent[command->absent_count++] = broker->broker_id;
         }
     }
     if (count == 0) {
@@ -87,14 +91,20 @@ enum status command_start(struct command *command, const struct controller *cont
     return find_brokers(command);
 }
 
-bool command_has_broker(const struct command *command, int32_t id)
+static bool holds(const int32_t *ids, int count, int32_t id)
 {
-    for (int i = 0; i < command->broker_count; i++) {
-        if (command->brokers[i] == id) {
+    for (int i = 0; i < count; i++) {
+        if (ids[i] == id) {
             return true;
         }
     }
     return false;
+}
+
+bool command_has_broker(const struct command *command, int32_t id)
+{
+    return holds(command->brokers, command->broker_count, id) ||
+           holds(command->absent, command->absent_count, id);
 }
 
 /* By bytes, then by place. */

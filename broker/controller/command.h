@@ -12,18 +12,20 @@ struct command {
     const int32_t *brokers; /* at least one; neighbours are of different racks where they can be */
     const int32_t *racks;   /* for each of them: the number of its rack, from 0 */
     int broker_count;
+    const int32_t *absent;  /* fenced, or stopping: taken only where the others do not suffice */
+    int absent_count;
     uint64_t next_group;    /* the next group id to give out */
 };
 
 /* No refusal. */
 #define REFUSAL_NONE ((struct refusal){KAFKA_NONE, {NULL, 0}})
 
-/* Looks up the brokers: the registered ones that are not fenced, or this node alone while none is.
+/* Looks up the brokers: the registered ones that are there, or this node alone while none is.
  * STATUS_LIMIT when the arena is full. */
 MUST_USE enum status command_start(struct command *command, const struct controller *controller,
                                    struct arena *arena, struct record_list *records);
 
-/* Whether the broker is one of those. */
+/* Whether the broker is registered, or this node alone. */
 bool command_has_broker(const struct command *command, int32_t id);
 
 enum key_mark {

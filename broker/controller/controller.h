@@ -24,6 +24,7 @@
 #include "broker/controller/metadata_record.h"
 #include "messages/alter_configs.h"
 #include "messages/alter_partition_reassignments.h"
+#include "messages/broker_heartbeat.h"
 #include "messages/broker_registration.h"
 #include "messages/create_partitions.h"
 #include "messages/create_topics.h"
@@ -116,6 +117,13 @@ MUST_USE enum status controller_register_broker(const struct controller *control
 /* A broker is gone for good; BROKER_ID_NOT_REGISTERED when there is none of that id. */
 enum kafka_error controller_unregister_broker(const struct controller *controller, int32_t id,
                                               struct record_list *records);
+
+/* A broker that stops in a controlled way says so: with wantShutDown it gets no new replicas, with
+ * wantFence it is fenced as well, until it registers anew. BROKER_ID_NOT_REGISTERED, or
+ * STALE_BROKER_EPOCH when another process of it has registered since. */
+enum kafka_error controller_broker_heartbeat(const struct controller *controller,
+                                             const struct broker_heartbeat_request *request,
+                                             struct record_list *records);
 
 /* Nobody hears the broker, or somebody does again; nothing when that is known, or when it is not
  * registered. */

@@ -80,12 +80,14 @@ static int next_place(const struct command *command, const struct choice *choice
 
 /* The brokers for the next group. The first replica, the preferred leader, moves on by one broker
  * from group to group. Where the others begin moves on when each broker had its turn, so that the
- * loss of a broker does not burden its neighbour alone. */
+ * loss of a broker does not burden its neighbour alone. Where those that are there do not suffice,
+ * others are the last replicas: they will be back. */
 static int32_t *choose_replicas(struct command *command, int32_t replication)
 {
     size_t count = (size_t)command->broker_count;
     assert(command->next_group > METADATA_GROUP_ID);
-    assert(replication > 0 && replication <= command->broker_count);
+    assert(replication > 0 && replication <= command->broker_count + command->absent_count);
+    int32_t there = replication < command->broker_count ? replication : command->broker_count;
     int32_t *replicas = arena_take(command->arena, (size_t)replication, sizeof *replicas);
     struct choice choice = {arena_take(command->arena, count, sizeof *choice.is_chosen),
                             arena_take(command->arena, count, sizeof *choice.rack_uses)};
@@ -95,13 +97,17 @@ static int32_t *choose_replicas(struct command *command, int32_t replication)
     uint64_t first = command->next_group % count;
     uint64_t shift = count > 1 ? command->next_group / count % (count - 1) : 0;
     int place = (int)first;
-    for (int32_t i = 0; i < replication; i++) {
+    for (int32_t i = 0; i < there; i++) {
         place = i == 1 ? (int)((first + 1 + shift) % count) : place;
         place = next_place(command, &choice, place);
         choice.is_chosen[place] = true;
         choice.rack_uses[command->racks[place]]++;
         replicas[i] = command->brokers[place];
         place = (place + 1) % command->broker_count;
+    }
+    for (int32_t i = there; i < replication; i++) {
+        uint64_t at = command->next_group + (uint64_t)(i - there);
+        replicas[i] = command->absent[at % (uint64_t)command->absent_count];
     }
     return replicas;
 }
@@ -223,7 +229,8 @@ struct refusal placement_check(const struct command *command, struct replica_lis
 
 struct refusal placement_reach(const struct command *command, int32_t replication)
 {
-    if (replication >= 1 && replication <= command->broker_count) {
+    int registered = command->broker_count + command->absent_count;
+    if (replication >= 1 && replication <= registered) {
         return REFUSAL_NONE;
     }
     return (struct refusal){
@@ -231,5 +238,5 @@ struct refusal placement_reach(const struct command *command, int32_t replicatio
         arena_format(command->arena,
                      "Unable to replicate the partition %d time(s): The target replication factor "
                      "of %d cannot be reached because only %d broker(s) are registered.",
-                     replication, replication, command->broker_count)};
+                     replication, replication, registered)};
 }

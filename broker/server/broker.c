@@ -24,6 +24,7 @@
 #include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
 #include "broker/server/cluster.h"
+#include "broker/server/departure.h"
 #include "broker/server/first_start.h"
 #include "broker/server/metadata_log.h"
 #include "broker/server/registration.h"
@@ -64,6 +65,9 @@ static void stop_asked(struct shard *shard, struct mail *mail)
     if (shard->broker->in_cluster && shard->replicas != NULL) {
         shard->handing_over = true;
         replicas_hand_over(shard->replicas);
+        if (shard->number == 0) {
+            departure_begin(shard->broker);
+        }
     } else {
         begin_stop(shard);
     }
@@ -80,6 +84,9 @@ static void hand_over_tick(struct shard *shard, uint64_t now_ms)
         atomic_fetch_sub(&broker->handing_over, 1);
     } else if (shard->handing_over) {
         replicas_hand_over(shard->replicas);
+    }
+    if (shard->number == 0) {
+        departure_tick(broker);
     }
     if (is_late || atomic_load(&broker->handing_over) == 0) {
         begin_stop(shard);
@@ -346,7 +353,7 @@ void broker_stop(struct broker *broker)
     struct mail stops[SHARDS_MAX];
     assert(broker->shard_count <= SHARDS_MAX);
     atomic_store(&broker->stop_deadline_ms, clock_monotonic_ms() + STOP_DEADLINE_MS);
-    atomic_store(&broker->handing_over, broker->shard_count);
+    atomic_store(&broker->handing_over, broker->shard_count + 1); /* and the departure */
     atomic_store(&broker->stopping, true);
     for (int i = 0; i < broker->shard_count; i++) {
         stops[i].run = stop_asked;
@@ -416,6 +423,7 @@ void broker_free(struct broker *broker)
     close_shards(broker);
     metadata_log_free(broker->metadata);
     registration_free(broker->registration);
+    departure_free(broker->departure);
     if (broker->writer != NULL) {
         log_writer_free(broker->writer);
     }

@@ -57,6 +57,7 @@ struct broker {
     struct registration *registration;   /* broker/server/registration.h; null: stands alone */
     atomic_bool keeps_metadata;          /* the metadata log has something here (PeerHello) */
     atomic_int groups_catching_up;       /* broker/group/group_loss.h */
+    struct departure *departure;         /* broker/server/departure.h; null: no stop, or alone */
     atomic_bool serving;                 /* clients' requests are run, and do not wait */
     atomic_bool stopping;
     atomic_bool closing;                 /* all is handed over: no group is opened or ended now */

@@ -80,7 +80,7 @@ static void look_at(struct metadata_log *log, const struct register_broker_recor
     if (fencing->is_under_way) {
         return;
     }
-    if (is_alive && broker->fenced) {
+    if (is_alive && broker->fenced && !broker->in_controlled_shutdown) {
         change(log, broker->broker_id, false);
     } else if (!is_alive && !broker->fenced && now_ms - heard->at_ms >= timeout_ms) {
         change(log, broker->broker_id, true);

@@ -23,6 +23,7 @@ struct registration {
     struct controller_call call;
     struct metadata_wait wait;
     struct buffer body;
+    int64_t epoch;
 };
 
 static void ask(struct registration *registration);
@@ -65,6 +66,7 @@ static void answered(struct controller_call *call, int16_t error, struct view bo
     }
     log_info("cluster", "registered as broker %d, epoch %lld", registration->broker->node_id,
              (long long)epoch);
+    registration->epoch = epoch;
     registration->wait =
         (struct metadata_wait){.offset = call->metadata_offset, .done = in_force};
     metadata_await(call->shard, &registration->wait);
@@ -118,10 +120,17 @@ void registration_start(struct broker *broker)
 {
     struct registration *registration = memory_new_zero(1, sizeof *registration);
     registration->broker = broker;
+    registration->epoch = -1;
     broker->registration = registration;
     encode(registration);
     registration->start.run = begin;
     shard_post(&broker->shards[0], &registration->start);
+}
+
+int64_t registration_epoch(const struct registration *registration)
+{
+    assert(registration != NULL);
+    return registration->epoch;
 }
 
 void registration_free(struct registration *registration)

@@ -295,6 +295,33 @@ def test_a_broker_is_unregistered():
         wait_for("no learner", lambda: not quorum(cluster, 1)["observers"], 20)
 
 
+def test_who_stops_is_not_told_of_any_more():
+    """Whoever it is, at once and not after broker.session.timeout.ms; also the leader."""
+    with Cluster(3) as cluster:
+        create(cluster, 1, "t", 6)
+        for stopping in cluster:
+            begun = time.monotonic()
+            cluster.stop(stopping)
+            seconds = time.monotonic() - begun
+            assert seconds < 2, "stopped after %.2f s" % seconds
+            others = [node for node in cluster if node != stopping]
+            for node in others:
+                assert cluster.brokers(node) == others, (node, cluster.brokers(node))
+            create(cluster, others[0], "without%d" % stopping, 1)
+            cluster.start(stopping)
+            cluster.wait_brokers(3)
+            print("node %d stopped after %.2f s" % (stopping, seconds))
+
+
+def test_a_stop_that_nobody_hears_of():
+    with Cluster(3) as cluster:
+        cluster.kill(2)
+        cluster.kill(3)
+        begun = time.monotonic()
+        cluster.stop(1)
+        assert time.monotonic() - begun < 2, "a stop takes two seconds at most"
+
+
 def test_a_stop_hands_over_first():
     with Cluster(3) as cluster:
         create(cluster, 1, "t", 6)

@@ -82,6 +82,40 @@ START_TEST(fenced_and_back)
 }
 END_TEST
 
+static enum kafka_error heartbeat(int64_t epoch, bool stops, bool fences)
+{
+    struct broker_heartbeat_request request = broker_heartbeat_request_default;
+    request.broker_id = 7;
+    request.broker_epoch = epoch;
+    request.want_shut_down = stops;
+    request.want_fence = fences;
+    return controller_broker_heartbeat(&world.controller, &request, &world.records);
+}
+
+START_TEST(stops_and_registers_anew)
+{
+    ck_assert_int_eq(heartbeat(42, true, true), KAFKA_BROKER_ID_NOT_REGISTERED);
+    register_broker(7, 1, 42);
+    world_commit(&world);
+    ck_assert_int_eq(heartbeat(41, true, true), KAFKA_STALE_BROKER_EPOCH);
+    ck_assert_int_eq(heartbeat(42, false, false), KAFKA_NONE);
+    ck_assert_uint_eq(world.records.count, 0);
+    ck_assert_int_eq(heartbeat(42, true, false), KAFKA_NONE);
+    world_commit(&world);
+    const struct register_broker_record *broker = image_broker(world.image, 0);
+    ck_assert(broker->in_controlled_shutdown && !broker->fenced);
+    ck_assert_int_eq(heartbeat(42, true, true), KAFKA_NONE);
+    world_commit(&world);
+    ck_assert(broker->in_controlled_shutdown && broker->fenced);
+    ck_assert_int_eq(heartbeat(42, true, true), KAFKA_NONE);
+    ck_assert_uint_eq(world.records.count, 0);
+    register_broker(7, 2, 60);
+    world_commit(&world);
+    broker = image_broker(world.image, 0);
+    ck_assert(!broker->in_controlled_shutdown && !broker->fenced);
+}
+END_TEST
+
 START_TEST(leaves)
 {
     register_broker(7, 1, 42);
@@ -104,6 +138,7 @@ int main(void)
     tcase_add_test(tests, registers_with_the_offset_as_epoch);
     tcase_add_test(tests, the_same_process_again_changes_nothing);
     tcase_add_test(tests, fenced_and_back);
+    tcase_add_test(tests, stops_and_registers_anew);
     tcase_add_test(tests, leaves);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

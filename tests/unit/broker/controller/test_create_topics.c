@@ -183,7 +183,7 @@ START_TEST(counts)
 }
 END_TEST
 
-START_TEST(fenced_brokers_get_no_replicas)
+START_TEST(fenced_brokers_are_the_last_replicas)
 {
     struct register_broker_record record = register_broker_record_default;
     record.broker_id = 1;
@@ -193,10 +193,23 @@ START_TEST(fenced_brokers_get_no_replicas)
     record.fenced = true;
     record_list_add(&world.records, &register_broker_record_type, 0, &record);
     world_commit(&world);
-    topic.replication_factor = 2;
+    topic.replication_factor = 3;
     refused(KAFKA_INVALID_REPLICATION_FACTOR,
-            "Unable to replicate the partition 2 time(s): The target replication factor of 2 "
-            "cannot be reached because only 1 broker(s) are registered.");
+            "Unable to replicate the partition 3 time(s): The target replication factor of 3 "
+            "cannot be reached because only 2 broker(s) are registered.");
+    fresh_topic("t");
+    topic.num_partitions = 4;
+    topic.replication_factor = 1;
+    accepted();
+    fresh_topic("u");
+    topic.num_partitions = 4;
+    topic.replication_factor = 2;
+    accepted();
+    for (int32_t p = 0; p < 4; p++) {
+        ck_assert_int_eq(topic_image_group(world_topic(&world, "t"), p)->replicas[0], 1);
+        ck_assert_int_eq(topic_image_group(world_topic(&world, "u"), p)->replicas[0], 1);
+        ck_assert_int_eq(topic_image_group(world_topic(&world, "u"), p)->replicas[1], 2);
+    }
 }
 END_TEST
 
@@ -438,7 +451,7 @@ int main(void)
     tcase_add_test(tests, an_existing_topic_is_told);
     tcase_add_test(tests, names);
     tcase_add_test(tests, counts);
-    tcase_add_test(tests, fenced_brokers_get_no_replicas);
+    tcase_add_test(tests, fenced_brokers_are_the_last_replicas);
     tcase_add_test(tests, manual_assignment);
     tcase_add_test(tests, beyond_the_cap_only_partitions_of_the_same_brokers_share_a_group);
     tcase_add_test(tests, wrong_assignments);
