@@ -1,6 +1,6 @@
 /* One list for each shard, looked through every few milliseconds while it is not empty. A request
- * leaves it when it is answered or when its client goes; an answer may end a connection, and with it
- * others that wait. */
+ * leaves it when it is answered or when its client goes; an answer may end a connection, and with
+ * it others that wait. */
 #include "broker/api/leader_wait.h"
 
 #include <assert.h>

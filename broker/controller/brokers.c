@@ -73,6 +73,7 @@ enum kafka_error controller_broker_heartbeat(const struct controller *controller
                                              const struct broker_heartbeat_request *request,
                                              struct record_list *records)
 {
+    assert(request != NULL && records != NULL);
     const struct register_broker_record *known = find_broker(controller, request->broker_id);
     if (known == NULL) {
         return KAFKA_BROKER_ID_NOT_REGISTERED;

@@ -93,6 +93,7 @@ enum status command_start(struct command *command, const struct controller *cont
 
 static bool holds(const int32_t *ids, int count, int32_t id)
 {
+    assert(count >= 0 && ids != NULL);
     for (int i = 0; i < count; i++) {
         if (ids[i] == id) {
             return true;

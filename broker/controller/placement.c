@@ -106,6 +106,7 @@ static int32_t *choose_replicas(struct command *command, int32_t replication)
         place = (place + 1) % command->broker_count;
     }
     for (int32_t i = there; i < replication; i++) {
+        assert(command->absent_count >= replication - there);
         uint64_t at = command->next_group + (uint64_t)(i - there);
         replicas[i] = command->absent[at % (uint64_t)command->absent_count];
     }

@@ -52,6 +52,7 @@ static void answered(struct controller_call *call, int16_t error, struct view bo
 {
     struct departure *departure = container_of(call, struct departure, call);
     (void)body;
+    assert(departure->is_asking);
     departure->is_asking = false;
     if (departure->is_fenced || error == KAFKA_NOT_CONTROLLER) {
         end(departure);
@@ -62,6 +63,7 @@ static void answered(struct controller_call *call, int16_t error, struct view bo
 static void tell(struct departure *departure, bool fence)
 {
     struct broker_heartbeat_request request = broker_heartbeat_request_default;
+    assert(!departure->is_asking && !departure->is_over);
     request.broker_id = departure->broker->node_id;
     request.broker_epoch = registration_epoch(departure->broker->registration);
     request.want_shut_down = true;
