@@ -4,13 +4,16 @@
 #include "broker/group/partition.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "broker/group/group_members.h"
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
+#include "broker/group/topic_logs.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
@@ -146,10 +149,15 @@ static int16_t error_of_status(enum status status)
     }
 }
 
+/* What a leader that is none any more has proposed may still commit. Producers take
+ * NOT_LEADER_OR_FOLLOWER for a promise that it was not written, and make other batches of the same
+ * sequence numbers; this error says that it may be there, so that they send it again as it was. */
 static void append_ended(struct proposal *proposal, enum status status)
 {
     struct append *append = container_of(proposal, struct append, proposal);
-    append->error = error_of_status(status);
+    const struct group *group = append->partition->group;
+    bool may_commit = status == STATUS_CLOSED && !group->closed && group_is_replicated(group);
+    append->error = may_commit ? KAFKA_NOT_ENOUGH_REPLICAS_AFTER_APPEND : error_of_status(status);
     append->done(append);
 }
 
@@ -349,6 +357,14 @@ static enum status apply_batch(struct partition *partition, struct slice batch, 
     }
     if (header.base_offset < partition_log_end(partition->log)) {
         return STATUS_OK; /* it was in the log before */
+    }
+    /* A copy of a compacted log may end before the offsets that were given out. */
+    if (header.base_offset > partition_log_end(partition->log) &&
+        !partition->group->log_settings.compact) {
+        log_error("group", "%s-%d: what is committed goes on at %" PRId64 ", the log ends at "
+                  "%" PRId64, topic_log_name(partition->group), partition->number,
+                  header.base_offset, partition_log_end(partition->log));
+        return STATUS_CORRUPT;
     }
     return append_to_log(partition, batch, now_ms);
 }
