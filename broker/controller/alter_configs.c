@@ -1,6 +1,6 @@
 /* IncrementalAlterConfigs (KIP-339) and the older AlterConfigs. Owns nothing. Both requests are
  * brought into one shape; a resource that is named twice is refused each time, as Kafka does. */
-#include "broker/controller/topic_change.h"
+#include "broker/controller/broker_change.h"
 
 #include <assert.h>
 #include <string.h>
@@ -72,6 +72,11 @@ static enum status mark_repeated(struct alterer *alterer, struct key_set *set)
 static enum status alter_one(struct alterer *alterer, size_t at)
 {
     const struct resource *resource = &alterer->resources[at];
+    if (resource->type == CONFIG_RESOURCE_BROKER) {
+        return broker_change(&alterer->command, resource->name, resource->wishes,
+                             resource->wish_count, alterer->replaces, alterer->validate_only,
+                             &alterer->refusals[at]);
+    }
     if (resource->type != CONFIG_RESOURCE_TOPIC) {
         alterer->refusals[at] = (struct refusal){
             KAFKA_INVALID_REQUEST,

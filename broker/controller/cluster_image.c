@@ -4,9 +4,12 @@
 #include "broker/controller/cluster_image.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "broker/config/describe.h"
+#include "broker/config/value.h"
 
 struct cluster_image *cluster_image_ref(struct cluster_image *image)
 {
@@ -77,6 +80,29 @@ static struct cluster_broker broker_of(struct cluster_image *image,
                                    .endpoint_count = count};
 }
 
+/* follower.replication.throttled.rate of the broker, or of all. */
+static int64_t follower_rate_of(const struct image *metadata, int32_t id)
+{
+    char text[16];
+    struct view name = view_text(config_keys[CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE].name);
+    int64_t rate = 0;
+    snprintf(text, sizeof text, "%d", id);
+    struct view value = image_config(metadata, CONFIG_RESOURCE_BROKER, view_text(text), name);
+    if (value.data == NULL) {
+        value = image_config(metadata, CONFIG_RESOURCE_BROKER, VIEW_EMPTY, name);
+    }
+    bool is_set = value.data != NULL && config_number_parse(config_trim(value), &rate);
+    assert(!is_set || rate >= 0);
+    return is_set ? rate : 0;
+}
+
+static void set_rates(struct cluster_broker *brokers, int32_t count, const struct image *metadata)
+{
+    for (int32_t i = 0; i < count && metadata != NULL; i++) {
+        brokers[i].follower_rate = follower_rate_of(metadata, brokers[i].id);
+    }
+}
+
 struct cluster_image *cluster_image_new(const struct image *metadata,
                                         const struct cluster_broker *self)
 {
@@ -103,6 +129,7 @@ struct cluster_image *cluster_image_new(const struct image *metadata,
     if (!has_self) {
         brokers[image->broker_count++] = copy_broker(image, self);
     }
+    set_rates(brokers, image->broker_count, metadata);
     image->brokers = brokers;
     return image;
 }

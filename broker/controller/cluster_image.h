@@ -29,6 +29,8 @@ struct cluster_broker {
     struct view rack;            /* null: none */
     bool is_fenced;              /* not heard for long: not told to clients, gets no new replicas */
     bool is_stopping;            /* in controlled shutdown */
+    int64_t follower_rate;       /* most bytes a second that it reads of logs that it lacks; 0:
+                                  * without limit */
     const struct cluster_endpoint *endpoints;
     int32_t endpoint_count;
 };

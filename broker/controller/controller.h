@@ -78,7 +78,8 @@ MUST_USE enum status controller_create_partitions(const struct controller *contr
                                                   struct create_partitions_response *response);
 
 /* IncrementalAlterConfigs, versions 0 and 1: sets, deletes, or adds to and takes from lists. Topics
- * alone can be changed; other resources are refused. Only what differs is recorded. */
+ * can be changed, and the rates of brokers for moving replicas; other resources are refused. Only
+ * what differs is recorded. */
 MUST_USE enum status controller_incremental_alter_configs(
     const struct controller *controller, const struct incremental_alter_configs_request *request,
     struct arena *arena, struct record_list *records,

@@ -145,6 +145,20 @@ int image_broker_count(const struct image *image)
     return image->broker_count;
 }
 
+struct view image_config(const struct image *image, int8_t resource_type, struct view resource,
+                         struct view name)
+{
+    assert(image != NULL && name.length > 0);
+    for (size_t i = 0; i < image->config_count; i++) {
+        const struct image_config_entry *entry = &image->configs[i];
+        if (entry->resource_type == resource_type && view_is(resource, entry->resource_name) &&
+            view_is(name, entry->name)) {
+            return view_text(entry->value);
+        }
+    }
+    return VIEW_NULL;
+}
+
 uint64_t image_next_group_id(const struct image *image)
 {
     assert(image->next_group_id > METADATA_GROUP_ID);

@@ -84,6 +84,10 @@ int64_t image_partition_count(const struct image *image);
 const struct register_broker_record *image_broker(const struct image *image, int index);
 int image_broker_count(const struct image *image);
 
+/* A configuration of something other than a topic; the null view when it is not set. */
+struct view image_config(const struct image *image, int8_t resource_type, struct view resource,
+                         struct view name);
+
 /* The lowest group id that was never given out, and the next producer id. */
 uint64_t image_next_group_id(const struct image *image);
 int64_t image_next_producer_id(const struct image *image);

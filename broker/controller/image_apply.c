@@ -17,6 +17,8 @@
 
 enum { SCRATCH_BYTES = 64 << 20, LARGEST_RECORD_STRUCT = 512, CONFIG_RESOURCE_TOPIC_TYPE = 2 };
 
+enum { CONFIG_RESOURCE_BROKER_TYPE = 4 };
+
 static enum status apply_topic(struct image *image, const void *message,
                                struct image_changes *changes)
 {
@@ -161,6 +163,7 @@ static enum status apply_config(struct image *image, const void *message,
     if (entry != NULL) {
         remove_config(image, entry);
     }
+    changes->brokers_changed |= record->resource_type == CONFIG_RESOURCE_BROKER_TYPE;
     if (record->value.data != NULL) {
         image->configs = memory_resize(image->configs, image->config_count + 1,
                                        sizeof *image->configs);

@@ -512,6 +512,7 @@ void group_close(struct group *group, bool deleted)
     }
     group->closed = true;
     group->io_pending++; /* held: what ends with the logs must not free the group under our hands */
+    install_end_pause(group);
     proposals_fail(group, STATUS_CLOSED);
     confirms_end(group);
     group_window_end(group);

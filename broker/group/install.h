@@ -47,6 +47,10 @@ struct install_order {
  * when its call or write under way has ended. */
 void install_take(struct group *group, struct install_order *order);
 
+/* On the replica: the group is closed; an install that pauses, since the replica is held to
+ * follower.replication.throttled.rate, ends. */
+void install_end_pause(struct group *group);
+
 /* On the leader: Raft says that the node needs it. Raft is told how it ended. */
 void install_send(struct group *group, int32_t node);
 

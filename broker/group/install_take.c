@@ -14,10 +14,12 @@
 #include "broker/group/group_members.h"
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
+#include "broker/controller/cluster_image.h"
 #include "broker/group/replicas.h"
 #include "broker/group/topic_logs.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
+#include "io/clock.h"
 #include "messages/errors.h"
 #include "messages/peer_install.h"
 #include "protocol/api_table.h"
@@ -28,12 +30,16 @@ enum {
     READ_BYTES = 1024 * 1024,
     ANSWER_BYTES = 4096,         /* of structs, when the answer is decoded */
     READ_MS = 10 * 1000,
+    SMALL_READ_BYTES = 16 * 1024, /* of a replica that is held to a rate */
+    PAUSE_MS_MAX = 60 * 1000,
     UNWRITTEN_BYTES_MAX = 16 * 1024 * 1024, /* read ahead of the log writer */
 };
 
 struct install {
     struct peer_call call;
     struct log_job job;
+    struct shard_timer pause;    /* held to a rate */
+    struct list_link paused;     /* in the shard's installs that pause */
     struct group *group;
     struct install_order *order;
     struct checkpoint checkpoint;
@@ -217,6 +223,31 @@ static bool take_batches(struct install *install, struct partition *partition, s
     return status == STATUS_NOT_FOUND || status == STATUS_TRUNCATED;
 }
 
+/* What this shard may read in a second; 0: all it can. */
+static uint64_t rate_of(const struct shard *shard)
+{
+    const struct broker *broker = shard->broker;
+    const struct cluster_broker *self =
+        cluster_image_find(shard->replicas->cluster, broker->node_id);
+    assert(self != NULL && broker->shard_count > 0);
+    uint64_t share = (uint64_t)self->follower_rate / (unsigned)broker->shard_count;
+    return self->follower_rate > 0 && share == 0 ? 1 : share;
+}
+
+/* What was read costs time, before anything else is read. */
+static void count_read(struct shard *shard, size_t bytes)
+{
+    struct replicas *replicas = shard->replicas;
+    uint64_t now_ms = clock_monotonic_ms();
+    uint64_t rate = rate_of(shard);
+    if (rate > 0 && bytes > 0) {
+        uint64_t cost_ms = (uint64_t)bytes * 1000 / rate;
+        cost_ms = cost_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : cost_ms;
+        replicas->next_read_ms = now_ms > replicas->next_read_ms ? now_ms : replicas->next_read_ms;
+        replicas->next_read_ms += cost_ms;
+    }
+}
+
 static void read_done(struct peer_call *call, enum status status, struct slice body)
 {
     struct install *install = container_of(call, struct install, call);
@@ -240,6 +271,7 @@ static void read_done(struct peer_call *call, enum status status, struct slice b
         end(install, error);
         return;
     }
+    count_read(group->shard, response.batches.length);
     int64_t before = partition_log_end(partition->log);
     struct slice batches = {body.block, response.batches.data, response.batches.length};
     if (!take_batches(install, partition, batches) || partition_log_end(partition->log) == before) {
@@ -252,14 +284,59 @@ static void read_done(struct peer_call *call, enum status status, struct slice b
     }
 }
 
+static void pause_over(struct shard_timer *timer)
+{
+    struct install *install = container_of(timer, struct install, pause);
+    assert(install->group->installing && !install->group->closed);
+    list_remove(&install->paused);
+    advance(install);
+}
+
+/* Whether nothing may be read yet; then it goes on by itself. */
+static bool has_to_pause(struct install *install)
+{
+    struct shard *shard = install->group->shard;
+    uint64_t now_ms = clock_monotonic_ms();
+    uint64_t until_ms = shard->replicas->next_read_ms;
+    if (until_ms <= now_ms || rate_of(shard) == 0) {
+        return false;
+    }
+    assert(!list_contains(&install->paused) && !install->pause.set);
+    install->pause.run = pause_over;
+    list_push_back(&shard->replicas->paused, &install->paused);
+    shard_timer_set(shard, &install->pause, until_ms - now_ms);
+    return true;
+}
+
+void install_end_pause(struct group *group)
+{
+    struct list *paused = &group->shard->replicas->paused;
+    struct list_link *link = list_first(paused);
+    while (link != NULL) {
+        struct list_link *next = list_next(paused, link);
+        struct install *install = container_of(link, struct install, paused);
+        if (install->group == group) {
+            assert(group->closed);
+            list_remove(link);
+            shard_timer_stop(&install->pause);
+            end(install, KAFKA_UNKNOWN_TOPIC_OR_PARTITION);
+        }
+        link = next;
+    }
+}
+
 static void read_more(struct install *install, const struct partition *partition)
 {
     struct buffer body = {0};
+    uint64_t rate = rate_of(install->group->shard);
+    int32_t most = rate == 0 || rate >= READ_BYTES ? READ_BYTES
+                   : rate < SMALL_READ_BYTES       ? SMALL_READ_BYTES
+                                                   : (int32_t)rate;
     struct peer_read_request request = {
         .group = (int64_t)install->group->id,
         .partition_index = partition->number,
         .offset = partition_log_end(partition->log),
-        .max_bytes = READ_BYTES,
+        .max_bytes = most,
     };
     enum status status = message_encode_to(&peer_read_request_type, 0, &request, &body);
     assert(status == STATUS_OK);
@@ -288,7 +365,9 @@ static void advance(struct install *install)
             return;
         }
         if (partition_log_end(partition->log) < wanted->end_offset) {
-            read_more(install, partition);
+            if (!has_to_pause(install)) {
+                read_more(install, partition);
+            }
             return;
         }
         enum status status = partition_log_delete_records(partition->log, wanted->log_start);

@@ -78,6 +78,7 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     replicas->metadata_limits = metadata_limits();
     list_init(&replicas->ticking);
     list_init(&replicas->moving);
+    list_init(&replicas->paused);
     early_init(&replicas->early);
     list_init(&replicas->writes);
     replicas->submit.run = group_journal_submit;

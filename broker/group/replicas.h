@@ -58,6 +58,8 @@ struct replicas {
     uint64_t next_balance_ms;         /* of leaders; 0: the time has not begun */
     struct early early;               /* messages for groups that are not here yet */
     bool has_image;                   /* the first changes, all that there was, have come */
+    struct list paused;               /* installs here that wait, held to a rate (install.h) */
+    uint64_t next_read_ms;            /* nothing is read for an install before */
     unsigned installs_sent;           /* replicas that groups led here bring up to date */
     uint64_t window_bytes;            /* of entries that all groups keep for peers */
     uint64_t next_log_ms[REPLICAS_LOGS];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "broker/config/describe.h"
+#include "broker/controller/cluster_image.h"
 #include "broker/controller/topic_change.h"
 #include "protocol/codec.h"
 #include "tests/unit/broker/controller/world.h"
@@ -163,8 +164,56 @@ START_TEST(mistakes)
     refused(KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "There is no topic 'nope'");
     fresh_request("");
     refused(KAFKA_INVALID_TOPIC_EXCEPTION, "Invalid topic name: it is empty");
+    fresh_request("");
+    resources[0].resource_type = CONFIG_RESOURCE_GROUP;
+    refused(KAFKA_INVALID_REQUEST, "Resources of type 32 cannot be changed while the broker runs");
+}
+END_TEST
+
+static bool rate_is(const char *value)
+{
+    struct view found =
+        image_config(world.image, CONFIG_RESOURCE_BROKER, VIEW_LITERAL("1"),
+                     VIEW_LITERAL("follower.replication.throttled.rate"));
+    return value == NULL ? found.data == NULL : view_is(found, value);
+}
+
+static void want_of_broker(const char *id, const char *name, enum config_operation operation,
+                           const char *value)
+{
+    fresh_request(id);
     resources[0].resource_type = CONFIG_RESOURCE_BROKER;
-    refused(KAFKA_INVALID_REQUEST, "Resources of type 4 cannot be changed while the broker runs");
+    want(name, operation, value);
+}
+
+START_TEST(rates_of_brokers_are_set_and_taken_back)
+{
+    const char *rate = "follower.replication.throttled.rate";
+    world_add_brokers(&world, 1);
+    want_of_broker("1", rate, CONFIG_OPERATION_SET, "5000");
+    accepted();
+    ck_assert(rate_is("5000"));
+    ck_assert(world.changes.brokers_changed);
+    struct cluster_broker self = {.id = 7};
+    struct cluster_image *cluster = cluster_image_new(world.image, &self);
+    ck_assert_int_eq(cluster_image_find(cluster, 1)->follower_rate, 5000);
+    ck_assert_int_eq(cluster_image_find(cluster, 7)->follower_rate, 0);
+    cluster_image_unref(cluster);
+    want_of_broker("1", rate, CONFIG_OPERATION_SET, "5000");
+    send();
+    ck_assert(!world.changes.brokers_changed);
+    want_of_broker("1", rate, CONFIG_OPERATION_DELETE, NULL);
+    accepted();
+    ck_assert(rate_is(NULL));
+    want_of_broker("1", rate, CONFIG_OPERATION_DELETE, NULL);
+    accepted();
+    want_of_broker("9", rate, CONFIG_OPERATION_SET, "1");
+    refused(KAFKA_INVALID_REQUEST, "There is no broker '9'");
+    want_of_broker("1", rate, CONFIG_OPERATION_APPEND, "1");
+    refused(KAFKA_INVALID_CONFIG, "follower.replication.throttled.rate can be set and deleted");
+    want_of_broker("1", "log.dirs", CONFIG_OPERATION_SET, "1");
+    refused(KAFKA_INVALID_REQUEST, "log.dirs cannot be changed while the broker runs");
+    ck_assert(rate_is(NULL));
 }
 END_TEST
 
@@ -247,6 +296,7 @@ int main(void)
     tcase_add_test(tests, what_does_not_differ_is_not_recorded);
     tcase_add_test(tests, validate_only_changes_nothing);
     tcase_add_test(tests, mistakes);
+    tcase_add_test(tests, rates_of_brokers_are_set_and_taken_back);
     tcase_add_test(tests, resources_stand_alone);
     tcase_add_test(tests, the_older_request_replaces_everything);
     tcase_add_test(tests, answers_encode_in_every_version);
