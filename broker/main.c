@@ -1,5 +1,5 @@
-/* The command line: ottla server [server.properties] [--override key=value]..., --help, --version.
- * Exit codes: 0 done, 1 the broker could not start, 2 the command line is wrong. */
+/* The command line: ottla server, format, random-uuid, --help, --version. Exit codes: 0 done, 1 the
+ * broker could not start or a directory not be formatted, 2 the command line is wrong. */
 #include <getopt.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "broker/config/config.h"
 #include "broker/server/broker.h"
+#include "broker/server/format.h"
 #include "broker/version.h"
 
 static const char help[] =
@@ -26,10 +27,23 @@ static const char help[] =
     "      The environment sets keys too: KAFKA_X_Y or KAFKA_CFG_X_Y is x.y (__ is _, ___ is -).\n"
     "      It wins over the file.\n"
     "\n"
+    "  ottla format --cluster-id ID [server.properties] [--override key=value]...\n"
+    "      Makes the directories of log.dirs for this node (node.id) of that cluster; afterwards\n"
+    "      the node needs no cluster.id in its configuration. Takes the options of kafka-storage:\n"
+    "\n"
+    "      -t, --cluster-id ID     the same for all nodes of a cluster; see random-uuid\n"
+    "      -c, --config FILE       another way to name the properties file\n"
+    "      -g, --ignore-formatted  leaves directories that are formatted as they are; without it\n"
+    "                              they are an error, and nothing is done\n"
+    "      -s, --standalone        this is the first node of a new cluster\n"
+    "      -N, --no-initial-controllers  this node comes to a cluster that is there\n"
+    "\n"
+    "  ottla random-uuid           prints a new cluster id\n"
     "  ottla --help, -h            this text\n"
     "  ottla --version, -V         the version\n"
     "\n"
-    "Exit code: 0 after a clean stop, 1 when the broker cannot start, 2 for a wrong command line.\n"
+    "Exit code: 0 when all is done, 1 when the broker cannot start or a directory cannot be\n"
+    "formatted, 2 for a wrong command line.\n"
     "Every key with its default and meaning: docs/configuration.md.\n"
     "Try it:  ottla server &  kcat -b localhost:9092 -L\n";
 
@@ -39,52 +53,114 @@ static int usage_error(const char *what, const char *word)
     return 2;
 }
 
+enum command { COMMAND_SERVER, COMMAND_FORMAT, COMMAND_RANDOM_UUID, COMMAND_COUNT };
+
+static const char *const command_names[COMMAND_COUNT] = {"server", "format", "random-uuid"};
+
 struct arguments {
+    enum command command;
     const char *file;
     const char **overrides;
     int override_count;
+    struct format_settings format;
+    char format_option; /* one that only format takes; 0: none */
 };
+
+/* Takes one option; returns -1 to go on, else an exit code. */
+static int take_option(int option, struct arguments *arguments)
+{
+    arguments->format_option = strchr("tcgsN", option) != NULL ? (char)option
+                                                                : arguments->format_option;
+    switch (option) {
+    case 'o':
+        if (strchr(optarg, '=') == NULL) {
+            return usage_error("--override takes key=value", optarg);
+        }
+        arguments->overrides[arguments->override_count++] = optarg;
+        return -1;
+    case 't':
+        arguments->format.cluster_id = optarg;
+        return -1;
+    case 'c':
+        arguments->file = optarg;
+        return -1;
+    case 'g':
+        arguments->format.ignore_formatted = true;
+        return -1;
+    case 's':
+        arguments->format.standalone = true;
+        return -1;
+    case 'N':
+        return -1;
+    case 'h':
+        fputs(help, stdout);
+        return 0;
+    case 'V':
+        puts("ottla " OTTLA_VERSION);
+        return 0;
+    default:
+        return usage_error("wrong option", "");
+    }
+}
+
+/* The words that are no options; returns as take_option. */
+static int take_words(int count, char **words, struct arguments *arguments)
+{
+    const char *name = count > 0 ? words[0] : "";
+    int command = 0;
+    while (command < COMMAND_COUNT && strcmp(name, command_names[command]) != 0) {
+        command++;
+    }
+    if (command == COMMAND_COUNT) {
+        return usage_error("a command is needed: server, format or random-uuid", name);
+    }
+    arguments->command = (enum command)command;
+    int most = command == COMMAND_RANDOM_UUID ? 1 : 2;
+    if (count > most) {
+        return usage_error(most == 1 ? "one word too many" : "more than one properties file",
+                           words[most]);
+    }
+    if (count > 1 && arguments->file != NULL) {
+        return usage_error("more than one properties file", words[1]);
+    }
+    arguments->file = count > 1 ? words[1] : arguments->file;
+    if (command != COMMAND_FORMAT && arguments->format_option != 0) {
+        return usage_error("only format takes this option", (char[]){'-', arguments->format_option,
+                                                                     '\0'});
+    }
+    const char *id = arguments->format.cluster_id;
+    if (command == COMMAND_FORMAT && (id == NULL || id[0] == '\0')) {
+        return usage_error("format needs --cluster-id (ottla random-uuid prints a new one)", "");
+    }
+    return -1;
+}
 
 /* Returns -1 to go on, else an exit code. */
 static int parse(int count, char **words, struct arguments *arguments)
 {
     static const struct option options[] = {
         {"override", required_argument, NULL, 'o'},
+        {"cluster-id", required_argument, NULL, 't'},
+        {"config", required_argument, NULL, 'c'},
+        {"ignore-formatted", no_argument, NULL, 'g'},
+        {"standalone", no_argument, NULL, 's'},
+        {"no-initial-controllers", no_argument, NULL, 'N'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
     };
     int option;
-    while ((option = getopt_long(count, words, "o:hV", options, NULL)) != -1) {
-        switch (option) {
-        case 'o':
-            if (strchr(optarg, '=') == NULL) {
-                return usage_error("--override takes key=value", optarg);
-            }
-            arguments->overrides[arguments->override_count++] = optarg;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return 0;
-        case 'V':
-            puts("ottla " OTTLA_VERSION);
-            return 0;
-        default:
-            return usage_error("wrong option", "");
+    while ((option = getopt_long(count, words, "o:t:c:gsNhV", options, NULL)) != -1) {
+        int code = take_option(option, arguments);
+        if (code >= 0) {
+            return code;
         }
     }
-    if (optind >= count || strcmp(words[optind], "server") != 0) {
-        return usage_error("a command is needed; the one there is is \"server\"",
-                           optind < count ? words[optind] : "");
-    }
-    if (count - optind > 2) {
-        return usage_error("more than one properties file", words[optind + 2]);
-    }
-    arguments->file = optind + 1 < count ? words[optind + 1] : NULL;
-    return -1;
+    return take_words(count - optind, words + optind, arguments);
 }
 
-static int run_server(const struct arguments *arguments)
+/* What the commands that need a configuration do. */
+static int run(const struct arguments *arguments)
 {
     struct config_sources sources = {
         .file_path = arguments->file,
@@ -98,7 +174,8 @@ static int run_server(const struct arguments *arguments)
         fprintf(stderr, "ottla: %s\n", why);
         return 1;
     }
-    int code = broker_run(config);
+    int code = arguments->command == COMMAND_FORMAT ? format_run(config, &arguments->format)
+                                                    : broker_run(config);
     config_free(config);
     return code;
 }
@@ -123,7 +200,7 @@ int main(int count, char **words)
     };
     int code = parse(count, words, &arguments);
     if (code < 0) {
-        code = run_server(&arguments);
+        code = arguments.command == COMMAND_RANDOM_UUID ? format_random_uuid() : run(&arguments);
     }
     free(arguments.overrides);
     if (code == BROKER_RUN_AGAIN) {

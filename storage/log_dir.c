@@ -221,6 +221,14 @@ enum status log_dir_open(const struct log_dir_settings *settings, struct log_dir
     return STATUS_OK;
 }
 
+bool log_dir_is_formatted(const char *path)
+{
+    char properties[FILE_PATH_MAX];
+    assert(path[0] != '\0');
+    inside(path, "meta.properties", properties);
+    return file_exists(properties);
+}
+
 void log_dir_close(struct log_dir *dir)
 {
     file_unref(dir->lock);

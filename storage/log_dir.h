@@ -43,6 +43,9 @@ struct log_dir_settings {
  * belongs to another node or cluster, or meta.properties cannot be read. Else as io/file.h. */
 MUST_USE enum status log_dir_open(const struct log_dir_settings *settings, struct log_dir **dir);
 
+/* Whether the path is a directory with meta.properties. */
+bool log_dir_is_formatted(const char *path);
+
 /* Lets go of the lock. */
 void log_dir_close(struct log_dir *dir);
 

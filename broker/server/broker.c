@@ -201,7 +201,10 @@ static enum status open_directory(struct broker *broker)
         .cluster_id = config_string(broker->config, CONFIG_CLUSTER_ID),
         .has_peers = broker->in_cluster,
     };
-    enum status status = log_dir_open(&settings, &broker->log_dir);
+    enum status status = cluster_check_id(broker, path);
+    if (status == STATUS_OK) {
+        status = log_dir_open(&settings, &broker->log_dir);
+    }
     free(path);
     if (status == STATUS_OK) {
         broker->cluster_id = log_dir_identity(broker->log_dir)->cluster_id;

@@ -37,11 +37,6 @@ static const char *check_voters(const struct broker *broker)
                         : "process.roles has controller, but controller.quorum.voters does not "
                           "name this node (node.id)";
     }
-    const char *cluster_id = config_string(broker->config, CONFIG_CLUSTER_ID);
-    if (cluster_id == NULL || cluster_id[0] == '\0') {
-        return "controller.quorum.voters names other nodes, but cluster.id is not set. Set "
-               "the same one on all nodes";
-    }
     return NULL;
 }
 
@@ -63,6 +58,19 @@ enum status cluster_read_voters(struct broker *broker)
         return STATUS_INVALID;
     }
     return STATUS_OK;
+}
+
+enum status cluster_check_id(const struct broker *broker, const char *path)
+{
+    const char *cluster_id = config_string(broker->config, CONFIG_CLUSTER_ID);
+    bool has_id = cluster_id != NULL && cluster_id[0] != '\0';
+    if (!broker->in_cluster || has_id || log_dir_is_formatted(path)) {
+        return STATUS_OK;
+    }
+    log_error("config", "there are other nodes, but cluster.id is not set and %s is not formatted. "
+              "Set the same cluster.id on all nodes, or run ottla format --cluster-id ID on each",
+              path);
+    return STATUS_INVALID;
 }
 
 void cluster_open_links(struct broker *broker)

@@ -12,6 +12,10 @@ struct broker;
  * the log when the configuration contradicts itself. */
 MUST_USE enum status cluster_read_voters(struct broker *broker);
 
+/* A node among others must not make up a cluster id of its own: STATUS_INVALID with a line in the
+ * log when neither the configuration has one nor the data directory at that path. */
+MUST_USE enum status cluster_check_id(const struct broker *broker, const char *path);
+
 /* Makes the tables of nodes of all shards and the links to the voters. Before the shards run; their
  * loops and the data directory are open. */
 void cluster_open_links(struct broker *broker);

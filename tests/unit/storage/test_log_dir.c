@@ -62,6 +62,20 @@ START_TEST(a_new_directory_with_peers_is_incomplete_until_it_is_said_to_be_compl
 }
 END_TEST
 
+START_TEST(formatted_or_not)
+{
+    const char *directory = support_directory();
+    const char *path = support_path(directory, "d");
+    struct log_dir *dir;
+    struct log_dir_settings settings = {path, 3, "c"};
+    ck_assert(!log_dir_is_formatted(path));
+    ck_assert_int_eq(log_dir_open(&settings, &dir), STATUS_OK);
+    log_dir_close(dir);
+    ck_assert(log_dir_is_formatted(path));
+    support_clean(directory);
+}
+END_TEST
+
 START_TEST(foreign_directory_is_refused)
 {
     const char *directory = support_directory();
@@ -172,6 +186,7 @@ int main(void)
     tcase_add_test(tests, identity_is_made_once_in_kafkas_format);
     tcase_add_test(tests,
                    a_new_directory_with_peers_is_incomplete_until_it_is_said_to_be_complete);
+    tcase_add_test(tests, formatted_or_not);
     tcase_add_test(tests, foreign_directory_is_refused);
     tcase_add_test(tests, file_of_a_stock_broker_is_read);
     tcase_add_test(tests, second_process_is_refused_until_the_first_lets_go);

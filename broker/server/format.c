@@ -1,0 +1,85 @@
+/* First all directories are looked at, then those that need it are made. The lock of a directory is
+ * held only while it is made; a broker that runs in one makes its formatting fail. */
+#include "broker/server/format.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "broker/config/config.h"
+#include "io/random.h"
+#include "storage/log_dir.h"
+
+static int refuse(const char *path)
+{
+    fprintf(stderr, "ottla: log directory %s is already formatted. Use --ignore-formatted to "
+            "ignore this directory and format the others.\n", path);
+    return 1;
+}
+
+/* Makes it, or checks that one that is there belongs to this node and cluster. */
+static enum status make(const struct config *config, const struct format_settings *settings,
+                        const char *path, bool *is_new)
+{
+    const struct log_dir_settings wanted = {
+        .path = path,
+        .node_id = config_int(config, CONFIG_NODE_ID),
+        .cluster_id = settings->cluster_id,
+        .has_peers = !settings->standalone, /* or so it may be */
+    };
+    struct log_dir *dir;
+    enum status status = log_dir_open(&wanted, &dir);
+    *is_new = false;
+    if (status == STATUS_OK) {
+        *is_new = log_dir_is_new(dir);
+        log_dir_close(dir);
+    }
+    return status;
+}
+
+static bool check_all(const struct view *paths, uint32_t count)
+{
+    bool is_free = true;
+    for (uint32_t i = 0; i < count && is_free; i++) {
+        char *path = view_copy_text(paths[i]);
+        is_free = !log_dir_is_formatted(path) || refuse(path) == 0;
+        free(path);
+    }
+    return is_free;
+}
+
+int format_run(const struct config *config, const struct format_settings *settings)
+{
+    uint32_t count;
+    const struct view *paths = config_data_directories(config, &count);
+    enum status status = STATUS_OK;
+    uint32_t made = 0;
+    assert(settings->cluster_id != NULL && settings->cluster_id[0] != '\0');
+    assert(count > 0);
+    if (!settings->ignore_formatted && !check_all(paths, count)) {
+        return 1;
+    }
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        char *path = view_copy_text(paths[i]);
+        bool is_new;
+        status = make(config, settings, path, &is_new);
+        if (is_new) {
+            printf("Formatting metadata directory %s with cluster id %s.\n", path,
+                   settings->cluster_id);
+            made++;
+        }
+        free(path);
+    }
+    if (status == STATUS_OK && made == 0) {
+        puts("All of the log directories are already formatted.");
+    }
+    return status == STATUS_OK ? 0 : 1;
+}
+
+int format_random_uuid(void)
+{
+    char text[UUID_TEXT_LENGTH + 1];
+    uuid_text(random_uuid(), text);
+    puts(text);
+    return 0;
+}
