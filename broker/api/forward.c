@@ -12,6 +12,7 @@
 #include "broker/group/directory.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
+#include "messages/api_keys.h"
 #include "messages/errors.h"
 #include "messages/peer_controller.h"
 
@@ -110,7 +111,7 @@ void peer_forward_handle(struct request *request)
                                           .body = message->body,
                                           .came_home = came_home,
                                           .asker = request};
-    if (!controller_is_here(request->home->broker)) {
+    if (message->api_key != API_PRODUCE && !controller_is_here(request->home->broker)) {
         answer_not_controller(request);
     } else if (!request_run_inside(request->home, &inside)) {
         struct peer_forward_response response = peer_forward_response_default;

@@ -12,6 +12,7 @@
 #include "broker/api/fan_out.h"
 #include "broker/api/handlers.h"
 #include "broker/api/node_endpoint.h"
+#include "broker/api/produce_forward.h"
 #include "broker/api/request.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/partition.h"
@@ -30,6 +31,7 @@ struct produce_part {
     struct append append;
     struct topic_image *topic;
     struct batch_header header;
+    struct produce_forward *forward; /* to who leads now; null: no need */
     struct block *repacked;      /* the batch in the topic's own compression; null: as it came */
     int64_t log_start_offset;
     const char *message;
@@ -40,6 +42,8 @@ struct produce_state {
     struct produce_part *parts; /* in the order of the request */
     int32_t part_count;
     int32_t timeout_ms;
+    int32_t forwards_open;
+    bool forwarded;
     struct told_nodes leaders;  /* of partitions that are not led here (KIP-951) */
 };
 
@@ -153,7 +157,7 @@ static void fill_part(struct request *request, const struct produce_part *part,
     }
     out->base_offset = -1;
     out->error_message = view_text(part->message);
-    if (part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER &&
+    if (part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER && request->connection != NULL &&
         request->api_version >= FIRST_LEADER_VERSION) {
         struct produce_state *state = request->state;
         struct told_leader leader = told_leader_of(request, part->part.group_id);
@@ -176,10 +180,95 @@ static void add_leaders(struct request *request, struct produce_response *respon
     }
 }
 
+/* ---- To who leads now, while this node stops ---- */
+
+static void produce_done(struct request *request);
+
+static void forwarded(struct produce_forward *forward)
+{
+    struct request *request = forward->context;
+    struct produce_state *state = request->state;
+    assert(state->forwards_open > 0);
+    if (--state->forwards_open > 0) {
+        return;
+    }
+    request->cancel = NULL;
+    for (int32_t i = 0; i < state->part_count; i++) {
+        struct produce_part *part = &state->parts[i];
+        if (part->forward != NULL) {
+            part->part.error = part->forward->error;
+            part->append.base_offset = part->forward->base_offset;
+            part->append.append_time_ms = part->forward->append_time_ms;
+            part->log_start_offset = part->forward->log_start_offset;
+        }
+    }
+    produce_done(request);
+}
+
+static void client_gone(struct request *request)
+{
+    struct produce_state *state = request->state;
+    for (int32_t i = 0; i < state->part_count; i++) {
+        if (state->parts[i].forward != NULL) {
+            produce_forward_cancel(state->parts[i].forward);
+        }
+    }
+    request_finish_silently(request, request->home, true);
+}
+
+static bool is_elsewhere(const struct produce_part *part)
+{
+    return part->append.payload.length > 0 &&
+           (part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER ||
+            part->part.error == KAFKA_NOT_ENOUGH_REPLICAS);
+}
+
+/* Passes on what the new leaders have to take; false when there is nothing. */
+static bool forward_parts(struct request *request)
+{
+    const struct produce_request *message = request->message;
+    struct produce_state *state = request->state;
+    if (state->forwarded || request->connection == NULL || request->connection->closed ||
+        !produce_forward_is_due(request->home->broker)) {
+        return false;
+    }
+    state->forwarded = true;
+    for (int32_t i = 0; i < state->part_count; i++) {
+        struct produce_part *part = &state->parts[i];
+        if (is_elsewhere(part)) {
+            struct view payload = slice_view(part->append.payload);
+            part->forward = request_take(request, 1, sizeof *part->forward);
+            *part->forward = (struct produce_forward){
+                .group_id = part->part.group_id,
+                .topic_name = part->topic->name,
+                .topic_id = part->topic->id,
+                .partition = part->part.partition,
+                .acks = message->acks == ACKS_NONE ? ACKS_LEADER : message->acks,
+                .timeout_ms = state->timeout_ms,
+                .batch = view_slice(payload, GROUP_PAYLOAD_PREFIX,
+                                    payload.length - GROUP_PAYLOAD_PREFIX),
+                .context = request,
+                .done = forwarded,
+            };
+            state->forwards_open++;
+        }
+    }
+    request->cancel = state->forwards_open > 0 ? client_gone : NULL;
+    for (int32_t i = 0; i < state->part_count && request->cancel != NULL; i++) {
+        if (state->parts[i].forward != NULL) {
+            produce_forward_begin(request->home, state->parts[i].forward);
+        }
+    }
+    return request->cancel != NULL;
+}
+
 static void produce_done(struct request *request)
 {
     const struct produce_request *message = request->message;
     struct produce_state *state = request->state;
+    if (forward_parts(request)) {
+        return;
+    }
     if (message->acks == ACKS_NONE) {
         bool failed = false;
         for (int32_t i = 0; i < state->part_count; i++) {

@@ -53,6 +53,7 @@ static const struct service services[] = {
 
 /* Asked by nodes alone, through PeerForward or of themselves. */
 static const struct service inside[] = {
+    {API_PRODUCE, produce_handle},
     {API_BROKER_REGISTRATION, broker_registration_handle},
     {API_BROKER_HEARTBEAT, broker_heartbeat_handle},
     {API_ALLOCATE_PRODUCER_IDS, allocate_producer_ids_handle},

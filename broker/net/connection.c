@@ -217,6 +217,16 @@ void connection_close(struct connection *connection, const char *reason)
     }
 }
 
+/* Nothing was begun, nothing waits to be read or written. */
+static bool is_idle(const struct connection *connection)
+{
+    uint8_t byte;
+    return connection->request_count == 0 && connection->frame.head_have == 0 &&
+           connection->frame.block == NULL && connection->rest.length == 0 &&
+           evbuffer_get_length(connection->out) == 0 &&
+           recv(connection->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0;
+}
+
 static void write_out(struct connection *connection)
 {
     while (evbuffer_get_length(connection->out) > 0) {
@@ -240,6 +250,10 @@ static void write_out(struct connection *connection)
     connection->active_ms = clock_monotonic_ms();
     if (evbuffer_get_length(connection->out) == 0 && connection->closing_after_answers &&
         connection->request_count == 0) {
+        connection_close(connection, NULL);
+        return;
+    }
+    if (connection->closing_when_idle && is_idle(connection)) {
         connection_close(connection, NULL);
         return;
     }
@@ -467,6 +481,7 @@ struct connection *connection_open(struct shard *shard, int fd, const struct lis
     connection->listener = listener;
     connection->fd = fd;
     connection->counted = true;
+    connection->came_late = atomic_load_explicit(&shard->broker->stopping, memory_order_relaxed);
     connection->flush.run = flush_due;
     connection->out = evbuffer_new();
     connection->read_event = event_new(shard->base, fd, EV_READ | EV_PERSIST, readable, connection);
@@ -534,6 +549,26 @@ void connections_tick(struct shard *shard, uint64_t now_ms)
         link = next;
     }
     resume_paused(shard);
+}
+
+bool connections_drain(struct shard *shard, bool all)
+{
+    bool none_left = true;
+    struct list_link *next;
+    for (struct list_link *link = list_first(&shard->connections->all); link != NULL; link = next) {
+        struct connection *connection = container_of(link, struct connection, link);
+        next = list_next(&shard->connections->all, link);
+        if (connection->peer != NULL || (connection->came_late && !all)) {
+            continue;
+        }
+        connection->closing_when_idle = true;
+        if (is_idle(connection)) {
+            connection_close(connection, NULL);
+        } else {
+            none_left = false;
+        }
+    }
+    return none_left;
 }
 
 void connections_close_all(struct shard *shard)

@@ -50,6 +50,8 @@ struct connection {
     bool closed;
     bool reading;
     bool closing_after_answers;
+    bool closing_when_idle;      /* as soon as nothing is under way either way */
+    bool came_late;              /* while the broker stops */
     bool counted;                /* in the process's register of connections */
     bool spliced;                /* a file range is among what is still to be written */
     struct liveness_node *peer;  /* of the node that said hello here; null: a client */
@@ -106,6 +108,11 @@ void connection_answered(struct connection *connection);
 
 /* Closes idle connections, resumes paused ones; called at each tick of the shard. */
 void connections_tick(struct shard *shard, uint64_t now_ms);
+
+/* The broker stops: clients' connections close, each when nothing is under way on it, so that no
+ * request is lost; of those that came late only when `all` is set. Returns whether none is left;
+ * otherwise it is to be asked again. */
+bool connections_drain(struct shard *shard, bool all);
 
 /* Closes all connections of the shard, at the end. */
 void connections_close_all(struct shard *shard);

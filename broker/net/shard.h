@@ -36,6 +36,7 @@ struct shard {
     bool started;
     bool stopping;
     bool handing_over;           /* others are asked to lead the groups of this shard */
+    uint64_t drain_ms;           /* others lead: when clients' connections were first ended */
     bool stop_asked;
     bool stop_begun;             /* what is dirty was handed to be written; then the loop may end */
     struct list after;           /* struct shard_task: run when the current callbacks are done */

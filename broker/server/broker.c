@@ -36,6 +36,7 @@ enum {
     ARENA_BYTES = 1024 * 1024,
     STOP_DEADLINE_MS = 1500,
     CHECKPOINTS_MS = 800,        /* of it, at least */
+    RETURN_MS = 100,             /* clients may come back once */
     DEFAULT_QUEUED_BYTES = 512 * 1024 * 1024,
     HOST_NAME_BYTES = 256,
 };
@@ -73,8 +74,22 @@ static void stop_asked(struct shard *shard, struct mail *mail)
     }
 }
 
+/* Clients look for the new leaders when their connection ends, if they have one to another node. If
+ * not, they make one then, and come back here meanwhile: so connections end twice. Returns whether
+ * all clients are gone for good. */
+static bool send_away(struct shard *shard, uint64_t now_ms)
+{
+    if (shard->drain_ms == 0) {
+        shard->drain_ms = now_ms;
+        connections_drain(shard, false);
+        return false;
+    }
+    return now_ms - shard->drain_ms >= RETURN_MS && connections_drain(shard, true);
+}
+
 /* In a cluster others lead first, so that clients find them and not a closed door. Connections are
- * kept until no shard has anything to hand over: the other nodes need all of them. */
+ * kept until no shard has anything to hand over: the other nodes need all of them. Then those of
+ * clients end, between two requests, while what still comes is passed on (produce_forward.h). */
 static void hand_over_tick(struct shard *shard, uint64_t now_ms)
 {
     struct broker *broker = shard->broker;
@@ -88,7 +103,8 @@ static void hand_over_tick(struct shard *shard, uint64_t now_ms)
     if (shard->number == 0) {
         departure_tick(broker);
     }
-    if (is_late || atomic_load(&broker->handing_over) == 0) {
+    bool is_led = atomic_load(&broker->handing_over) == 0;
+    if (is_late || (is_led && send_away(shard, now_ms))) {
         begin_stop(shard);
     }
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What clients notice when a leader dies or is stopped."""
 import os
+import select
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
-from client import NONE  # noqa: E402
+from client import NONE, batch  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
 
@@ -25,6 +27,36 @@ def test_who_asks_at_once_is_told_the_new_leader():
                 client.close()
             cluster.start(leader)
             cluster.wait_brokers(3)
+
+
+def produce_until_closed(cluster, leader, topic):
+    """Produces to the leader, one record after the other, while it stops; how many were taken."""
+    count, stopping = 0, False
+    with cluster.connect(leader) as client:
+        while True:
+            if select.select([client.socket], [], [], 0.003)[0]:
+                assert stopping
+                return count  # it ends between two requests
+            error, offset = client.produce(topic, 0, batch([b"%d" % count]))
+            assert error == NONE and offset == count, (error, offset, count)
+            count += 1
+            if count == 20:
+                cluster[leader].process.send_signal(signal.SIGTERM)
+                stopping = True
+
+
+def test_nothing_is_refused_by_a_leader_that_stops():
+    """What still comes is passed on to the new leader; then the connection ends."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("t", 1, 3)
+        leader = cluster.wait_leader("t")
+        count = produce_until_closed(cluster, leader, "t")
+        assert count > 20
+        cluster[leader].stop_after_signal()
+        with cluster.connect(cluster.wait_leader("t", other_than=leader)) as client:
+            assert client.list_offset("t", 0)[2] == count
+        cluster.start(leader)
+        cluster.wait_brokers(3)
 
 
 if __name__ == "__main__":

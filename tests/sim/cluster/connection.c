@@ -204,6 +204,13 @@ void connections_tick(struct shard *shard, uint64_t now_ms)
     (void)now_ms;
 }
 
+bool connections_drain(struct shard *shard, bool all)
+{
+    (void)all;
+    connections_close_all(shard);
+    return true;
+}
+
 void connections_close_all(struct shard *shard)
 {
     struct list_link *at;
