@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "broker/group/directory.h"
+#include "broker/net/connection.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
 #include "messages/api_keys.h"
@@ -27,27 +28,31 @@ bool produce_forward_is_due(const struct broker *broker)
     return broker->in_cluster && atomic_load_explicit(&broker->stopping, memory_order_relaxed);
 }
 
-static void try_now(struct produce_forward *forward);
-
-static void timer_due(struct shard_timer *timer)
-{
-    try_now(container_of(timer, struct produce_forward, timer));
-}
+static void look(struct shard_timer *timer);
 
 static void end(struct produce_forward *forward, int16_t error)
 {
+    assert(!list_contains(&forward->link));
     forward->error = error;
     forward->done(forward);
 }
 
-static void again(struct produce_forward *forward)
+static void look_soon(struct shard *shard)
 {
-    if (clock_monotonic_ms() >= forward->deadline_ms) {
-        end(forward, KAFKA_NOT_LEADER_OR_FOLLOWER);
-        return;
+    struct connections *connections = shard->connections;
+    connections->forward_timer.run = look;
+    if (list_is_empty(&connections->forwards)) {
+        shard_timer_stop(&connections->forward_timer);
+    } else {
+        shard_timer_set(shard, &connections->forward_timer, AGAIN_MS);
     }
-    forward->timer.run = timer_due;
-    shard_timer_set(forward->shard, &forward->timer, AGAIN_MS);
+}
+
+static void wait(struct produce_forward *forward)
+{
+    assert(!list_contains(&forward->link));
+    list_push_back(&forward->shard->connections->forwards, &forward->link);
+    look_soon(forward->shard);
 }
 
 static bool read_partition(struct produce_forward *forward,
@@ -85,11 +90,11 @@ static void answered(struct peer_call *call, enum status status, struct slice bo
 {
     struct produce_forward *forward = container_of(call, struct produce_forward, call);
     if (status != STATUS_OK && !call->sent) {
-        again(forward);
+        wait(forward);
     } else if (status != STATUS_OK || !read_answer(forward, slice_view(body))) {
         end(forward, KAFKA_REQUEST_TIMED_OUT);
     } else if (forward->error == KAFKA_NOT_LEADER_OR_FOLLOWER) {
-        again(forward); /* it is about to lead */
+        wait(forward); /* it is about to lead */
     } else {
         end(forward, forward->error);
     }
@@ -126,15 +131,18 @@ static void encode(const struct produce_forward *forward, struct buffer *out)
     buffer_free(&body);
 }
 
-static void try_now(struct produce_forward *forward)
+/* The node that leads the group now, to be asked; -1 when there is none. */
+static int32_t leader_of(const struct produce_forward *forward)
 {
     const struct broker *broker = forward->shard->broker;
     int32_t leader = directory_get(&broker->directory, forward->group_id).leader;
+    return leader != broker->node_id && peers_is_alive(broker, leader) ? leader : -1;
+}
+
+static void send_to(struct produce_forward *forward, int32_t leader)
+{
     struct buffer body = {0};
-    if (leader < 0 || leader == broker->node_id || !peers_is_alive(broker, leader)) {
-        again(forward);
-        return;
-    }
+    assert(leader >= 0 && leader != forward->shard->broker->node_id);
     forward->call = (struct peer_call){
         .node = leader,
         .api_key = API_PEER_FORWARD,
@@ -146,17 +154,62 @@ static void try_now(struct produce_forward *forward)
     buffer_free(&body);
 }
 
+static void look(struct shard_timer *timer)
+{
+    struct connections *connections = container_of(timer, struct connections, forward_timer);
+    struct shard *shard = timer->shard;
+    struct list late;
+    struct list_link *next;
+    uint64_t now_ms = clock_monotonic_ms();
+    list_init(&late);
+    for (struct list_link *at = list_first(&connections->forwards); at != NULL; at = next) {
+        struct produce_forward *forward = container_of(at, struct produce_forward, link);
+        int32_t leader = leader_of(forward);
+        next = list_next(&connections->forwards, at);
+        if (leader >= 0 || now_ms >= forward->deadline_ms) {
+            list_remove(at);
+        }
+        if (leader >= 0) {
+            send_to(forward, leader);
+        } else if (now_ms >= forward->deadline_ms) {
+            list_push_back(&late, at);
+        }
+    }
+    look_soon(shard);
+    while ((next = list_pop_front(&late)) != NULL) {
+        end(container_of(next, struct produce_forward, link), KAFKA_NOT_LEADER_OR_FOLLOWER);
+    }
+}
+
+static bool others_wait(const struct shard *shard, uint64_t group_id)
+{
+    const struct list *forwards = &shard->connections->forwards;
+    struct list_link *at = list_first(forwards);
+    while (at != NULL && container_of(at, struct produce_forward, link)->group_id != group_id) {
+        at = list_next(forwards, at);
+    }
+    return at != NULL;
+}
+
 void produce_forward_begin(struct shard *shard, struct produce_forward *forward)
 {
     assert(forward->done != NULL && forward->batch.length > 0);
     assert(produce_forward_is_due(shard->broker));
     forward->shard = shard;
     forward->deadline_ms = clock_monotonic_ms() + PATIENCE_MS;
-    try_now(forward);
+    int32_t leader = leader_of(forward);
+    if (leader >= 0 && !others_wait(shard, forward->group_id)) {
+        send_to(forward, leader);
+    } else {
+        wait(forward);
+    }
 }
 
 void produce_forward_cancel(struct produce_forward *forward)
 {
-    shard_timer_stop(&forward->timer);
+    if (list_contains(&forward->link)) {
+        list_remove(&forward->link);
+        look_soon(forward->shard);
+    }
     peers_cancel(forward->shard, &forward->call);
 }

@@ -3,7 +3,8 @@
  * A broker that is about to stop has others lead its partitions. What its clients still send is
  * not refused, for a client that is refused waits (librdkafka: 100 ms before it sends again, 250 ms
  * before it asks who leads); it goes to the new leader, whose answer goes back. When nobody leads
- * yet, it is tried again until the deadline. A batch whose fate is not known is not sent twice.
+ * yet, it is tried again until the deadline; batches of a group keep their order. A batch whose
+ * fate is not known is not sent twice.
  */
 #ifndef OTTLA_BROKER_API_PRODUCE_FORWARD_H
 #define OTTLA_BROKER_API_PRODUCE_FORWARD_H
@@ -11,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/uuid.h"
 #include "base/view.h"
 #include "broker/net/shard.h"
@@ -36,7 +38,7 @@ struct produce_forward {
     int64_t log_start_offset;
 
     struct shard *shard;         /* its own from here on */
-    struct shard_timer timer;
+    struct list_link link;       /* in the shard's that wait for a leader */
     struct peer_call call;
     uint64_t deadline_ms;
 };

@@ -132,7 +132,7 @@ void acceptor_connection_gone(struct broker *broker, const char *address)
 static void arrived(struct shard *shard, struct mail *mail)
 {
     struct arrival *arrival = container_of(mail, struct arrival, mail);
-    if (shard->broker->stopping) {
+    if (atomic_load(&shard->broker->closing)) {
         close(arrival->fd);
         acceptor_connection_gone(shard->broker, arrival->address);
     } else {

@@ -49,6 +49,7 @@ void connections_init(struct connections *connections)
     list_init(&connections->paused);
     list_init(&connections->parked);
     list_init(&connections->leaderless);
+    list_init(&connections->forwards);
 }
 
 static void touch(struct connection *connection)
@@ -554,6 +555,7 @@ void connections_tick(struct shard *shard, uint64_t now_ms)
 bool connections_drain(struct shard *shard, bool all)
 {
     bool none_left = true;
+    assert(atomic_load(&shard->broker->stopping));
     struct list_link *next;
     for (struct list_link *link = list_first(&shard->connections->all); link != NULL; link = next) {
         struct connection *connection = container_of(link, struct connection, link);

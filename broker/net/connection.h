@@ -75,6 +75,8 @@ struct connections {
     struct list parked;          /* struct request: broker/api/parking.h */
     struct list leaderless;      /* struct leader_wait: broker/api/leader_wait.h */
     struct shard_timer leader_timer;
+    struct list forwards;        /* struct produce_forward: broker/api/produce_forward.h */
+    struct shard_timer forward_timer;
     unsigned count;
 };
 

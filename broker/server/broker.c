@@ -79,6 +79,7 @@ static void stop_asked(struct shard *shard, struct mail *mail)
  * all clients are gone for good. */
 static bool send_away(struct shard *shard, uint64_t now_ms)
 {
+    assert(shard->stop_asked && !shard->stop_begun);
     if (shard->drain_ms == 0) {
         shard->drain_ms = now_ms;
         connections_drain(shard, false);

@@ -196,6 +196,7 @@ void connections_init(struct connections *connections)
     list_init(&connections->paused);
     list_init(&connections->parked);
     list_init(&connections->leaderless);
+    list_init(&connections->forwards);
 }
 
 void connections_tick(struct shard *shard, uint64_t now_ms)
