@@ -6,6 +6,7 @@
  * vote is answered when SAVED says that it is durable. A node that heard a leader lately ignores
  * requests (§4.2.3), unless the leader itself ordered the election (§3.10).
  */
+#include "base/planted.h"
 #include "raft/state.h"
 
 bool raft_in_lease(const struct raft *raft)
@@ -38,13 +39,15 @@ void raft_become_follower(struct raft *raft, uint64_t term, int32_t leader)
     bool was_leader = raft->role == RAFT_LEADER;
     if (term > raft->term) {
         raft->term = term;
-        raft->voted_for = RAFT_NO_NODE;
-        raft_emit_save(raft);
+        raft->voted_for = planted(PLANT_VOTE_KEPT) ? raft->voted_for : RAFT_NO_NODE;
+        if (!planted(PLANT_TERM_NOT_SAVED)) {
+            raft_emit_save(raft);
+        }
     }
     raft->role = RAFT_FOLLOWER;
     raft->leader = leader;
     /* What is committed is in every later leader's log (§3.6.1); of the rest nothing is known. */
-    raft->matched = raft->commit;
+    raft->matched = planted(PLANT_MATCH_KEPT) ? raft->matched : raft->commit;
     raft->acked = 0;
     raft->transfer_to = RAFT_NO_NODE;
     raft->by_order = false;
@@ -190,11 +193,16 @@ static const char *objection(const struct raft *raft, const struct raft_message 
     }
     bool free_to_vote = raft->voted_for == RAFT_NO_NODE && raft->leader == RAFT_NO_NODE;
     bool next_term = request->kind == RAFT_PRE_VOTE && request->term > raft->term;
+    free_to_vote = free_to_vote || planted(PLANT_VOTE_TWICE);
+    last_term = planted(PLANT_VOTE_BY_LENGTH) ? request->log_term : last_term;
     if (!free_to_vote && !next_term && raft->voted_for != request->from) {
         return "the vote of this term is given";
     }
     if (request->log_term < last_term ||
         (request->log_term == last_term && request->index < last)) {
+        if (planted(PLANT_VOTE_FOR_ANY_LOG)) {
+            return NULL;
+        }
         return "the candidate's log is behind";
     }
     return NULL;
@@ -208,9 +216,12 @@ static void vote(struct raft *raft, int32_t candidate)
         }
         return;
     }
-    assert(raft->voted_for == RAFT_NO_NODE);
+    assert(raft->voted_for == RAFT_NO_NODE || planted(PLANT_VOTE_TWICE));
     raft->voted_for = candidate;
     raft_emit_save(raft);
+    if (planted(PLANT_VOTE_BEFORE_SAVED)) {
+        grant(raft, candidate);
+    }
     if (raft->role != RAFT_FOLLOWER) {
         raft_become_follower(raft, raft->term, RAFT_NO_NODE);
     }

@@ -7,10 +7,14 @@
  * A message that contradicts itself or what is committed is dropped with RAFT_INVALID: it comes
  * from a broken peer, and following it would lose data here too.
  */
+#include "base/planted.h"
 #include "raft/state.h"
 
 uint64_t raft_acknowledgeable(const struct raft *raft)
 {
+    if (planted(PLANT_FOLLOWER_ACKS_UNSYNCED)) {
+        return raft->matched;
+    }
     return raft->durable < raft->matched ? raft->durable : raft->matched;
 }
 
@@ -69,7 +73,8 @@ static bool fits(const struct raft *raft, const struct raft_message *message)
     if (message->index <= raft->commit) {
         return true;
     }
-    return raft_window_term(&raft->window, message->index, &term) && term == message->log_term;
+    return raft_window_term(&raft->window, message->index, &term) &&
+           (term == message->log_term || planted(PLANT_PREVIOUS_TERM_IGNORED));
 }
 
 /* Takes what is new of the message; false when it contradicts what is committed. */
@@ -85,7 +90,7 @@ static bool take_entries(struct raft *raft, const struct raft_message *message)
         if (!raft_window_term(&raft->window, entry->index, &term)) {
             break;
         }
-        if (term != entry->term) {
+        if (term != entry->term && !planted(PLANT_TRUNCATION_SKIPPED)) {
             if (entry->index <= raft->commit) {
                 return false;
             }
@@ -129,7 +134,9 @@ enum raft_result raft_handle_append(struct raft *raft, const struct raft_message
     }
     uint64_t end = message->index + message->entry_count;
     raft->matched = end > raft->matched ? end : raft->matched;
-    uint64_t commit = message->commit < raft->matched ? message->commit : raft->matched;
+    uint64_t known = planted(PLANT_COMMIT_BEYOND_MATCH) ? raft_window_last(&raft->window)
+                                                         : raft->matched;
+    uint64_t commit = message->commit < known ? message->commit : known;
     if (commit > raft->commit) {
         raft_commit_to(raft, commit);
     }

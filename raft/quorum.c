@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/planted.h"
 #include "raft/state.h"
 
 static bool set_agrees(const struct raft *raft, uint8_t flag, raft_voter_test *test,
@@ -23,7 +24,12 @@ static bool set_agrees(const struct raft *raft, uint8_t flag, raft_voter_test *t
         if ((raft->peers[i].flags & flag) != 0) {
             voters++;
             agree += test(raft, &raft->peers[i], argument) ? 1 : 0;
+        } else if (planted(PLANT_LEARNER_COUNTS) && (raft->peers[i].flags & RAFT_LEARNER) != 0) {
+            agree += test(raft, &raft->peers[i], argument) ? 1 : 0;
         }
+    }
+    if (planted(PLANT_HALF_IS_ENOUGH) && voters > 0) {
+        return agree >= voters / 2;
     }
     return voters == 0 ? flag == RAFT_OLD_VOTER : agree > voters / 2;
 }
@@ -37,6 +43,9 @@ bool raft_has_quorum(const struct raft *raft, raft_voter_test *test, uint64_t ar
 
 static uint64_t match_of(const struct raft *raft, const struct raft_peer *peer)
 {
+    if (planted(PLANT_LEADER_COUNTS_UNSYNCED) && peer == NULL) {
+        return raft_window_last(&raft->window);
+    }
     return peer == NULL ? raft->durable : peer->match;
 }
 

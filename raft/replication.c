@@ -8,6 +8,7 @@
  * next heartbeat's answer, which says how far the logs are equal; both lead back to one probe at a
  * time until an answer fits.
  */
+#include "base/planted.h"
 #include "raft/state.h"
 
 /* ---- Sending ---- */
@@ -206,7 +207,7 @@ void raft_begin_leading(struct raft *raft)
     raft_wake(raft);
     raft_emit_role(raft);
     uint64_t last = raft_window_last(&raft->window);
-    if (last > raft->commit) {
+    if (last > raft->commit && !planted(PLANT_NO_ENTRY_AT_ELECTION)) {
         /* Entries of older terms commit only under one of this term (§3.6.2). When there are none,
          * leader completeness says that all that is committed is known, and no entry is spent. */
         raft_append_own(raft, RAFT_ENTRY_NOOP, (struct slice){0});
@@ -271,6 +272,9 @@ static void refused(struct raft *raft, struct raft_peer *peer, const struct raft
         raft_reason(raft, "the peer lost entries");
         peer->match = hint;
     }
+    if (planted(PLANT_HINT_IS_MATCH)) {
+        match_up_to(raft, peer, hint);
+    }
     raft_begin_probe(raft, peer, hint > peer->match ? hint : peer->match, false);
 }
 
@@ -326,7 +330,8 @@ void raft_handle_heartbeat_reply(struct raft *raft, const struct raft_message *m
     if (message->round > peer->round_acked) {
         peer->round_acked = message->round;
     }
-    match_up_to(raft, peer, message->hint_index);
+    match_up_to(raft, peer, planted(PLANT_HEARTBEAT_ACKS_UNSYNCED) ? message->index
+                                                                   : message->hint_index);
     if (peer->state == RAFT_PEER_SNAPSHOT && peer->match >= raft->window.start_index) {
         raft_begin_probe(raft, peer, peer->match, false);
     } else if (message->round > peer->round_sent) {
@@ -347,7 +352,7 @@ void raft_advance_commit(struct raft *raft)
     uint64_t index = raft_quorum_match(raft);
     uint64_t term = 0;
     if (index > raft->commit && raft_window_term(&raft->window, index, &term) &&
-        term == raft->term) {
+        (term == raft->term || planted(PLANT_OLD_TERM_COMMITTED))) {
         raft_commit_to(raft, index);
     }
 }

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "broker/api/fetch_replica.h"
+#include "base/planted.h"
 #include "broker/api/fetch_state.h"
 #include "broker/api/handlers.h"
 #include "broker/api/request.h"
@@ -137,7 +138,8 @@ static void read_part(struct shard *shard, struct part *base)
         return;
     }
     if (base->error == KAFKA_NONE) {
-        part->high_watermark = part->seen_end;
+        part->high_watermark = planted(PLANT_END_BEYOND_COMMIT) ? partition->next_offset
+                                                                : part->seen_end;
         part->log_start = partition_log_start(partition->log);
     }
     part_done(shard, base);

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/config/topic_name.h"
 #include "broker/config/value.h"
 #include "messages/ottla_records.h"
@@ -307,7 +308,9 @@ static enum status apply_producer_ids(struct image *image, const void *message,
     if (record->next_producer_id < image->next_producer_id) {
         return STATUS_CORRUPT;
     }
-    image->next_producer_id = record->next_producer_id;
+    if (!planted(PLANT_PRODUCER_IDS_REUSED)) {
+        image->next_producer_id = record->next_producer_id;
+    }
     return STATUS_OK;
 }
 

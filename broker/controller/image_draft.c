@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/planted.h"
 
 enum { DRAFT_ARENA_BYTES = 256 << 20 };
 
@@ -126,7 +127,7 @@ bool image_draft_add(struct image *image, const struct partition_group *groups,
         fits = groups[i].replica_count > 0;
         if (fits) {
             add_group(draft, &groups[i]);
-            uint64_t next = groups[i].id + 1;
+            uint64_t next = planted(PLANT_GROUP_IDS_REUSED) ? 0 : groups[i].id + 1;
             image->next_group_id = next > image->next_group_id ? next : image->next_group_id;
         }
     }

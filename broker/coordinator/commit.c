@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "broker/coordinator/answers.h"
+#include "base/planted.h"
 #include "broker/coordinator/machine.h"
 #include "messages/offset_commit.h"
 #include "messages/txn_offset_commit.h"
@@ -330,7 +331,7 @@ static void handle(struct committing *committing)
     } else if (has_valid(committing)) {
         batch = commit(committing);
     }
-    if (batch != NULL) {
+    if (batch != NULL && !planted(PLANT_OFFSET_BEFORE_COMMIT)) {
         coordinator_answer_with(request, batch, committing->response);
     } else {
         coordinator_answer(request->coordinator, request->context->token, request->api,

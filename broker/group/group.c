@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/boot.h"
 #include "broker/group/confirm.h"
@@ -58,6 +59,9 @@ int16_t group_error(const struct group *group)
 {
     if (group->storage != STATUS_OK) {
         return KAFKA_KAFKA_STORAGE_ERROR;
+    }
+    if (planted(PLANT_LEADS_BEFORE_APPLIED) && raft_role(group->raft) == RAFT_LEADER) {
+        return KAFKA_NONE;
     }
     return group->leads && !group->closed ? KAFKA_NONE : KAFKA_NOT_LEADER_OR_FOLLOWER;
 }
@@ -211,6 +215,10 @@ static enum raft_result step(struct group *group, const struct raft_event *event
     }
     if (result == RAFT_INVALID && event->kind == RAFT_EVENT_MESSAGE) {
         replicas_log_invalid(replicas, group, event->message, actions->reason);
+    }
+    if (planted(PLANT_APPLIED_BEFORE_COMMIT) && event->kind == RAFT_EVENT_PERSISTED &&
+        group->leads) {
+        apply_up_to(group, event->persisted.index);
     }
     if (event->kind == RAFT_EVENT_PERSISTED) {
         proposals_complete(group);

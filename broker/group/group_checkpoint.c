@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/group/group.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/group_members.h"
@@ -105,13 +106,20 @@ void group_checkpoint(struct group *group)
     run->groups_path = log_dir_groups_path(group->shard->broker->log_dir);
     run->checkpoint.group = group->id;
     run->checkpoint.index = group->applied_index;
+    if (planted(PLANT_CHECKPOINT_AHEAD)) {
+        run->checkpoint.index = raft_last_index(group->raft);
+    }
+    if (planted(PLANT_MARK_WITHOUT_CHECKPOINT) && replicas->journal != NULL) {
+        journal_mark(replicas->journal, group->id, group->applied_index);
+    }
     run->checkpoint.term = group->applied_term;
     group_members_save(group, &run->checkpoint);
     group->checkpointing = true;
     group->io_pending++;
     replicas->checkpoints_pending++;
     run->waiting = 1; /* held until every flush is asked for */
-    for (int32_t i = 0; i < group->partition_count; i++) {
+    for (int32_t i = 0; i < group->partition_count && !planted(PLANT_CHECKPOINT_WITHOUT_FLUSH);
+         i++) {
         run->waiting++;
         partition_log_flush(group->partitions[i]->log, flushed, run);
     }

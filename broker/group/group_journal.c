@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/group/group_members.h"
 #include "broker/group/replicas.h"
 #include "io/clock.h"
@@ -68,6 +69,9 @@ void group_journal_submit(struct shard_task *task)
     struct list_link *link;
     while ((link = list_pop_front(&replicas->writes)) != NULL) {
         struct group_write *write = container_of(link, struct group_write, link);
+        if (planted(PLANT_ACK_BEFORE_SYNC) && write->after.kind != 0 && !write->group->closed) {
+            group_step(write->group, &write->after);
+        }
         if (replicas->journal != NULL) {
             journal_submit(replicas->journal, &write->op);
         } else {
@@ -123,6 +127,10 @@ void group_journal_save(struct group *group, uint64_t term, int32_t voted_for)
     write->after.kind = RAFT_EVENT_SAVED;
     write->after.saved.term = term;
     write->after.saved.voted_for = voted_for;
+    if (planted(PLANT_VOTE_NOT_SAVED)) {
+        write->records[0].voted_for = RAFT_NO_NODE;
+        write->records[0].term = 0;
+    }
     submit(write);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
@@ -102,7 +103,7 @@ static void encode(const struct group *group, struct buffer *body)
         .group = (int64_t)group->id,
         .leader_id = group->shard->broker->node_id,
         .term = (int64_t)raft_term(group->raft),
-        .index = (int64_t)group->applied_index,
+        .index = (int64_t)group->applied_index + (planted(PLANT_INSTALL_OFF_BY_ONE) ? 1 : 0),
         .index_term = (int64_t)group->applied_term,
     };
     arena_init(&arena, SIZE_MAX / 2);
@@ -112,10 +113,11 @@ static void encode(const struct group *group, struct buffer *body)
     request.partitions_count = group->partition_count;
     for (int32_t i = 0; i < group->partition_count; i++) {
         const struct partition *partition = group->partitions[i];
+        int64_t end = partition_log_end(partition->log);
         request.partitions[i] = (struct peer_install_request_partition){
             .partition_index = partition->number,
             .log_start_offset = partition_log_start(partition->log),
-            .end_offset = partition_log_end(partition->log),
+            .end_offset = planted(PLANT_INSTALL_SHORT) && end > 0 ? end - 1 : end,
         };
     }
     enum status status = message_encode_to(&peer_install_request_type, 0, &request, body);

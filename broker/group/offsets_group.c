@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/log_reader.h"
 #include "broker/group/partition.h"
@@ -254,8 +255,11 @@ static void loaded(struct offsets_partition *owner, enum status status)
 
 static void replay(void *context, const struct batch_header *header, const struct record *record)
 {
-    (void)header;
     struct offsets_partition *owner = context;
+    bool is_last = batch_last_offset(header) + 1 == partition_log_end(owner->partition->log);
+    if (planted(PLANT_LOAD_LACKS_LAST) && is_last) {
+        return;
+    }
     coordinator_replay(owner->coordinator, record->key, record->value);
 }
 
@@ -330,7 +334,7 @@ static void group_led(struct group *group, bool leads)
         begin_all(group);
         return;
     }
-    for (int32_t i = 0; i < state->count; i++) {
+    for (int32_t i = 0; i < state->count && !planted(PLANT_COORDINATOR_KEPT); i++) {
         end(state->partitions[i]);
     }
 }

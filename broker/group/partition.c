@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/group/group_members.h"
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
@@ -82,7 +83,7 @@ int32_t partition_epoch(const struct partition *partition)
 int16_t partition_epoch_error(const struct partition *partition, int32_t epoch)
 {
     int32_t current = partition_epoch(partition);
-    if (epoch < 0 || epoch == current) {
+    if (epoch < 0 || epoch == current || planted(PLANT_EPOCH_IGNORED)) {
         return KAFKA_NONE;
     }
     return epoch < current ? KAFKA_FENCED_LEADER_EPOCH : KAFKA_UNKNOWN_LEADER_EPOCH;
@@ -177,7 +178,8 @@ static void answer_duplicate(struct append *append, const struct producer_answer
     append->base_offset = answer->base_offset;
     append->append_time_ms = answer->timestamp_ms;
     uint64_t last = raft_last_index(group->raft);
-    if (answer->verdict == PRODUCER_DUPLICATE || last <= group->applied_index) {
+    if (answer->verdict == PRODUCER_DUPLICATE || last <= group->applied_index ||
+        planted(PLANT_DUPLICATE_ANSWERED_EARLY)) {
         append->error = KAFKA_NONE;
         append->done(append);
         return;
@@ -276,7 +278,8 @@ void partition_append(struct partition *partition, struct append *append)
     assert(status == STATUS_OK);
     struct producer_batch producer = producer_batch_of(&header, partition->next_offset);
     bool is_idempotent = append->is_client && header.producer_id >= 0;
-    if (is_idempotent && !check_producer(append, &producer)) {
+    bool checks = is_idempotent && !planted(PLANT_DUPLICATES_TAKEN);
+    if (checks && !check_producer(append, &producer)) {
         return;
     }
     store_be32(payload, (uint32_t)partition->number | (uint32_t)PAYLOAD_BATCH << 24);
@@ -291,7 +294,7 @@ void partition_append(struct partition *partition, struct append *append)
         return;
     }
     partition->next_offset += header.last_offset_delta + 1;
-    if (is_idempotent) {
+    if (checks) {
         producer_state_propose(partition_log_producers(partition->log), &producer);
     }
 }
@@ -319,9 +322,13 @@ int16_t partition_delete_records(struct partition *partition, int64_t offset,
 
 static enum status append_to_log(struct partition *partition, struct slice batch, int64_t now_ms)
 {
+    int64_t end = partition_log_end(partition->log);
     enum status status = partition_log_append(partition->log, batch, now_ms);
     if (status != STATUS_OK) {
         return status;
+    }
+    if (planted(PLANT_PRODUCERS_NOT_FOLLOWED) && !partition->group->leads) {
+        producer_state_forget_from(partition_log_producers(partition->log), end);
     }
     const struct group_machine *machine = partition->group->machine;
     if (machine != NULL) {
@@ -355,7 +362,8 @@ static enum status apply_batch(struct partition *partition, struct slice batch, 
     if (status != STATUS_OK) {
         return STATUS_CORRUPT;
     }
-    if (header.base_offset < partition_log_end(partition->log)) {
+    bool is_there = header.base_offset < partition_log_end(partition->log);
+    if (is_there && !planted(PLANT_APPLIED_TWICE)) {
         return STATUS_OK; /* it was in the log before */
     }
     /* A copy of a compacted log may end before the offsets that were given out. */
@@ -383,6 +391,9 @@ enum status partition_apply(struct partition *partition, enum payload_kind kind,
             return STATUS_CORRUPT;
         }
         int64_t offset = (int64_t)load_be64(body.data);
+        if (planted(PLANT_DELETION_NOT_FOLLOWED) && !partition->group->leads) {
+            return STATUS_OK;
+        }
         enum status status = partition_log_delete_records(partition->log, offset);
         partition_wake(partition);
         /* After a restart the log may end below a start that its checkpoint does not know yet. */

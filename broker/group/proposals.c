@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "base/planted.h"
 #include "broker/group/group_members.h"
 #include "raft/raft.h"
 
@@ -18,6 +19,9 @@ void proposals_add(struct group *group, struct proposal *proposal, uint64_t inde
 {
     assert(index > group->applied_index && proposal->done != NULL);
     bool replicated = group_is_replicated(group);
+    if (planted(PLANT_ACK_BEFORE_COMMIT)) {
+        proposal->when_durable = true;
+    }
     proposal->index = index;
     proposal->term = raft_term(group->raft);
     list_push_back(replicated && proposal->when_durable ? &group->durable_waits

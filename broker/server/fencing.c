@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/controller/controller.h"
 #include "broker/peer/peers.h"
 #include "messages/errors.h"
@@ -80,9 +81,11 @@ static void look_at(struct metadata_log *log, const struct register_broker_recor
     if (fencing->is_under_way) {
         return;
     }
-    if (is_alive && broker->fenced && !broker->in_controlled_shutdown) {
+    bool is_back = is_alive && !planted(PLANT_UNFENCING_FORGOTTEN);
+    if (is_back && broker->fenced && !broker->in_controlled_shutdown) {
         change(log, broker->broker_id, false);
-    } else if (!is_alive && !broker->fenced && now_ms - heard->at_ms >= timeout_ms) {
+    } else if (!is_alive && !broker->fenced && now_ms - heard->at_ms >= timeout_ms &&
+               !planted(PLANT_FENCING_FORGOTTEN)) {
         change(log, broker->broker_id, true);
     }
 }

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "base/planted.h"
 #include "io/clock.h"
 #include "messages/errors.h"
 #include "protocol/records.h"
@@ -82,7 +83,8 @@ static void appended(struct append *append)
         log->snapshot_offset = append->base_offset;
     }
     if (append->error == KAFKA_NONE) {
-        assert(log->reader.offset > append->base_offset);
+        assert(log->reader.offset > append->base_offset ||
+               planted(PLANT_COMMAND_BEFORE_COMMIT));
         wait_for_round(log);
     } else if (append->error == KAFKA_NOT_LEADER_OR_FOLLOWER && append->base_offset >= 0) {
         leave_current_open(log);
@@ -121,6 +123,7 @@ static void run_current(struct metadata_log *log)
     bool is_snapshot = log->current == &log->snapshot;
     struct slice payload = build_payload(&records, is_snapshot ? SNAPSHOT_KEY : VIEW_NULL);
     log->append = (struct append){.payload = payload, .done = appended};
+    log->append.proposal.when_durable = planted(PLANT_COMMAND_BEFORE_COMMIT);
     log->snapshot_bytes = is_snapshot ? payload.length : log->snapshot_bytes;
     record_list_free(&records);
     partition_append(log->group->partitions[0], &log->append);

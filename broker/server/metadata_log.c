@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/group/boot.h"
 #include "broker/server/fencing.h"
 #include "broker/server/first_start.h"
@@ -37,6 +38,10 @@ static void apply_record(void *context, const struct batch_header *header,
 {
     struct metadata_log *log = context;
     bool is_snapshot = record->key.data != NULL;
+    if (planted(PLANT_BATCH_HALF_FOLLOWED) && log->ready && !log->group->leads &&
+        record->offset != header->base_offset) {
+        return;
+    }
     if (is_snapshot && header->base_offset != log->first_offset) {
         return; /* the image has all of it already */
     }

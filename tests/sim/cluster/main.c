@@ -1,7 +1,8 @@
 /* Whole clusters in one process: brokers as they are, on simulated disks, clocks and networks, with
  * clients that write, read, commit offsets and change topics while everything goes wrong.
  *
- *   sim_cluster [SEED [COUNT [tell]]]
+ *   sim_cluster [--plant BUG] [SEED [COUNT [tell]]]
+ *   sim_cluster --list
  *
  * Each seed is a cluster of three to five nodes. For some virtual time faults happen; then they
  * stop, and within a bounded time the cluster must be whole, every acknowledged record readable and
@@ -15,6 +16,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/planted.h"
 #include "tests/sim/cluster/check.h"
 #include "tests/sim/cluster/clients.h"
 #include "tests/sim/cluster/faults.h"
@@ -130,6 +132,59 @@ static struct outcome run(uint64_t seed, bool tell)
     return outcome;
 }
 
+#ifdef OTTLA_PLANTED
+
+static const char *const planted_names[] = {
+#define PLANTED_NAME(name, what) [PLANT_##name] = #name,
+    PLANTED_BUGS(PLANTED_NAME)
+};
+
+static void list_bugs(void)
+{
+#define PLANTED_LINE(name, what) printf("%s\t%s\n", #name, what);
+    PLANTED_BUGS(PLANTED_LINE)
+}
+
+static void plant(const char *name)
+{
+    for (int bug = 1; bug < PLANTED_COUNT; bug++) {
+        if (strcmp(planted_names[bug], name) == 0) {
+            planted_in_force = (enum planted_bug)bug;
+            return;
+        }
+    }
+    fprintf(stderr, "sim_cluster: no bug is called %s; --list names them\n", name);
+    exit(2);
+}
+
+#else
+
+static void list_bugs(void)
+{
+}
+
+static void plant(const char *name)
+{
+    fprintf(stderr, "sim_cluster: %s: this build has no planted bugs (-Dplanted=true)\n", name);
+    exit(2);
+}
+
+#endif
+
+/* Takes the options off the front; how many arguments they were. */
+static int take_options(int count, char **arguments)
+{
+    if (count > 1 && strcmp(arguments[1], "--list") == 0) {
+        list_bugs();
+        exit(0);
+    }
+    if (count > 2 && strcmp(arguments[1], "--plant") == 0) {
+        plant(arguments[2]);
+        return 2;
+    }
+    return 0;
+}
+
 static double seconds(void)
 {
     struct timespec now;
@@ -139,6 +194,9 @@ static double seconds(void)
 
 int main(int argument_count, char **arguments)
 {
+    int options = take_options(argument_count, arguments);
+    argument_count -= options;
+    arguments += options;
     uint64_t seed = argument_count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
     uint64_t count = argument_count > 2 ? strtoull(arguments[2], NULL, 10) : DEFAULT_COUNT;
     bool tell = argument_count > 3 && strcmp(arguments[3], "tell") == 0;

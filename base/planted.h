@@ -1,0 +1,99 @@
+/* Deliberate bugs, to see that the simulator of whole clusters finds them
+ * (tests/sim/cluster/planted.py).
+ *
+ * Only a build with -Dplanted=true has them, and there at most one is in force at a time; in every
+ * other build planted() is the constant false and nothing is left of the lines that ask for it.
+ * Such a line stands where the code makes the right decision, and makes the wrong one.
+ */
+#ifndef OTTLA_BASE_PLANTED_H
+#define OTTLA_BASE_PLANTED_H
+
+#include <stdbool.h>
+
+/* Every bug: its name, and what goes wrong. */
+#define PLANTED_BUGS(BUG) \
+    BUG(VOTE_NOT_SAVED, "terms and votes are not written to the journal") \
+    BUG(VOTE_BEFORE_SAVED, "a vote is told before it is on the disk") \
+    BUG(VOTE_TWICE, "a vote is given although the term's vote is given") \
+    BUG(VOTE_FOR_ANY_LOG, "a vote is given to a candidate whose log lacks entries") \
+    BUG(VOTE_BY_LENGTH, "logs are compared by their length, not by their last term") \
+    BUG(VOTE_KEPT, "the vote of an older term counts for the next one") \
+    BUG(TERM_NOT_SAVED, "a higher term that is met is not saved") \
+    BUG(HALF_IS_ENOUGH, "half of the voters count as a majority") \
+    BUG(LEARNER_COUNTS, "a learner's copy counts for the majority") \
+    BUG(OLD_TERM_COMMITTED, "an entry of an older term commits by being on a majority") \
+    BUG(LEADER_COUNTS_UNSYNCED, "the leader counts what its own disk does not have yet") \
+    BUG(FOLLOWER_ACKS_UNSYNCED, "a follower acknowledges what its disk does not have yet") \
+    BUG(HEARTBEAT_ACKS_UNSYNCED, "a heartbeat's answer counts entries that are in memory only") \
+    BUG(COMMIT_BEYOND_MATCH, "a follower commits entries that it did not compare") \
+    BUG(MATCH_KEPT, "what was equal to the last leader's log counts for the next leader") \
+    BUG(TRUNCATION_SKIPPED, "entries that contradict the leader's are kept") \
+    BUG(PREVIOUS_TERM_IGNORED, "entries are appended behind an entry of another term") \
+    BUG(TRUNCATION_NOT_REPLAYED, "the journal's replay keeps entries that were replaced") \
+    BUG(HINT_IS_MATCH, "a refusal's hint counts as what the follower has") \
+    BUG(NO_ENTRY_AT_ELECTION, "a new leader adds no entry of its own term") \
+    BUG(OLD_TERM_ANSWERED, "answers of an older term count") \
+    BUG(READ_WITHOUT_MAJORITY, "a leader that was replaced confirms that it leads") \
+    BUG(CONFIRM_SKIPPED, "nobody is asked whether this node still leads") \
+    BUG(APPLIED_BEFORE_COMMIT, "the leader applies what is only on its own disk") \
+    BUG(ACK_BEFORE_COMMIT, "acks=all is answered as acks=1 is") \
+    BUG(ACK_BEFORE_SYNC, "entries count as written when they are given to the journal") \
+    BUG(NEXT_OFFSET_KEPT, "offsets given in an earlier leadership are not given again") \
+    BUG(LEADS_BEFORE_APPLIED, "a new leader writes before it has applied what it found") \
+    BUG(APPLIED_TWICE, "after a start, entries that the log has are appended again") \
+    BUG(PRODUCERS_NOT_FOLLOWED, "followers do not learn of producers") \
+    BUG(PROPOSED_SEQUENCES_KEPT, "batches that did not commit count as duplicates' originals") \
+    BUG(DUPLICATE_ANSWERED_EARLY, "a batch sent again is answered before the first is committed") \
+    BUG(DUPLICATES_TAKEN, "a batch that is sent again is appended again") \
+    BUG(CHECKPOINT_WITHOUT_FLUSH, "a checkpoint vouches for logs that are not on the disk") \
+    BUG(CHECKPOINT_AHEAD, "a checkpoint claims entries that are not applied") \
+    BUG(MARK_WITHOUT_CHECKPOINT, "the journal forgets before the checkpoint is written") \
+    BUG(INSTALL_OFF_BY_ONE, "an installed replica claims one entry too much") \
+    BUG(INSTALL_SHORT, "the last batch of a partition is not installed") \
+    BUG(RELEASED_UNAPPLIED, "entries leave the window before they are applied") \
+    BUG(JOURNAL_NOT_SYNCED, "the journal's writes are not synced") \
+    BUG(TORN_FRAME_TAKEN, "the journal's replay takes a frame that was not written whole") \
+    BUG(REPLAY_LACKS_LAST, "the journal's replay leaves out the last entry") \
+    BUG(LOG_SYNC_SKIPPED, "the logs' files are not synced") \
+    BUG(GROUP_IDS_REUSED, "a new controller gives out group ids again") \
+    BUG(PRODUCER_IDS_REUSED, "a new controller gives out producer ids again") \
+    BUG(COMMAND_BEFORE_COMMIT, "a change of the metadata is answered before it is committed") \
+    BUG(FENCING_FORGOTTEN, "a broker that is gone is not fenced") \
+    BUG(UNFENCING_FORGOTTEN, "a broker that is back stays fenced") \
+    BUG(BATCH_HALF_FOLLOWED, "others than the controller take only the first record of a batch") \
+    BUG(OFFSET_BEFORE_COMMIT, "a committed offset is acknowledged before it is in the log") \
+    BUG(LOAD_LACKS_LAST, "a coordinator is loaded without the last batch") \
+    BUG(COORDINATOR_KEPT, "a coordinator is not unloaded when its leadership ends") \
+    BUG(EPOCH_IGNORED, "a reader's leader epoch is not looked at") \
+    BUG(END_BEYOND_COMMIT, "the high watermark is beyond what is committed") \
+    BUG(DELETION_NOT_FOLLOWED, "only the leader deletes records")
+
+#define PLANTED_NAME(name, what) PLANT_##name,
+
+enum planted_bug { PLANT_NOTHING, PLANTED_BUGS(PLANTED_NAME) PLANTED_COUNT };
+
+#undef PLANTED_NAME
+
+#ifdef OTTLA_PLANTED
+
+/* The bug in force; set before anything else runs. */
+extern enum planted_bug planted_in_force;
+
+/* Whether this bug is in force. */
+static inline bool planted(enum planted_bug bug)
+{
+    return planted_in_force == bug;
+}
+
+#else
+
+/* Never, in a build without them. */
+static inline bool planted(enum planted_bug bug)
+{
+    (void)bug;
+    return false;
+}
+
+#endif
+
+#endif
