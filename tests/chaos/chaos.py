@@ -9,8 +9,10 @@ acknowledged and read, stops the brokers and checks the history.
 Failure modes: AssertionError with what did not heal in time, or with the contradictions found;
 BrokerError when a broker ends by itself. Then data directories and histories are kept.
 """
+import errno
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -22,6 +24,7 @@ import toolchains
 from client import LOST, RETRIABLE, Client, read_batches, wait_for
 from cluster import Cluster
 from faulty import Faulty, shim
+from faults import SMALL
 from history import History, name_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,6 +32,7 @@ CLOCK_SHIM = os.path.join(HERE, "clock_shim.c")
 TOPIC, PARTITIONS, GROUP = "chaos", 6, "readers"
 PRODUCERS, CONSUMERS, RATE = 3, 2, 250
 HEAL_S = 45
+SMALL_BYTES = 320 << 20  # of the disk that is filled
 OUT_OF_RANGE = 1
 HOLD_S = (1.0, 5.0)
 SETTINGS = {
@@ -46,9 +50,39 @@ class Node(Faulty):
 
     def __init__(self, *arguments, **named):
         super().__init__(*arguments, **named)
+        self.disk = None
         self.clock = os.path.join(self.own_dir, "clock")
         self.set_clock(0)
         self.env.update(LD_PRELOAD="%s:%s" % (shim(), shim(CLOCK_SHIM)), CLOCK_OFFSET=self.clock)
+
+    def use_small_disk(self):
+        """Its data lies on a file system of its own, which can be filled (fill, empty)."""
+        self.disk = os.path.join(self.own_dir, "disk")
+        os.mkdir(self.disk)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%d" % SMALL_BYTES, "none", self.disk],
+                       check=True)
+        self.data_dir = self.env["DISK_FAULT_UNDER"] = os.path.join(self.disk, "data")
+
+    def fill(self):
+        try:
+            with open(os.path.join(self.disk, "filler"), "wb", buffering=0) as file:
+                while file.write(bytes(1 << 16)) > 0:
+                    pass
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
+
+    def empty(self):
+        if self.disk and os.path.exists(os.path.join(self.disk, "filler")):
+            os.unlink(os.path.join(self.disk, "filler"))
+
+    def close(self):
+        """The file system ends with the test; what is on it is kept like other data."""
+        if self.disk and self.failed and os.path.exists(self.data_dir):
+            shutil.copytree(self.data_dir, os.path.join(self.own_dir, "data"))
+        super().close()
+        if self.disk:
+            subprocess.run(["umount", "--lazy", self.disk], check=False)
+            subprocess.run(["rm", "-rf"] + ([] if self.failed else [self.own_dir]), check=False)
 
     def set_clock(self, offset_ms):
         with open(self.clock, "r+b" if os.path.exists(self.clock) else "w+b") as file:
@@ -168,6 +202,8 @@ class Chaos:
                  for node in (1, 2, 3)} if network else None
         self.cluster = Cluster(3, overrides={**SETTINGS, **(settings or {})}, place=place,
                                kind=Node)
+        if network:
+            self.cluster[SMALL].use_small_disk()
 
     def __enter__(self):
         try:
@@ -246,6 +282,7 @@ class Chaos:
             self.network.heal()
         for node in self.cluster:
             self.cluster[node].heal()
+            self.cluster[node].empty()
             self.cluster[node].set_clock(0)
             self.cluster.resume(node)
             if self.cluster[node].process is None:

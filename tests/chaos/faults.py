@@ -15,6 +15,7 @@ from client import wait_for
 
 TWO_AT_ONCE = 0.35
 HOUR_MS = 3600 * 1000
+SMALL = 3  # the node with a small disk
 
 
 # ---- processes
@@ -75,6 +76,14 @@ def full_disk(chaos, node):
     yield from disk(chaos, node, "ENOSPC")
 
 
+def filled_disk(chaos, node):
+    """No fault that is made up: its file system has no room."""
+    wait_listening(chaos.cluster[node])
+    chaos.cluster[node].fill()
+    yield chaos.hold()
+    chaos.cluster[node].empty()
+
+
 def failing_disk(chaos, node):
     yield from disk(chaos, node, "EIO")
 
@@ -87,11 +96,14 @@ def slow_disk(chaos, node):
     yield from disk(chaos, node, "DELAY %d" % chaos.chance.randrange(20, 400))
 
 
-def disk(chaos, node, how):
-    """Not while it starts: a disk that fails then is said, and ends the process."""
-    broker = chaos.cluster[node]
-    wait_for("node %d listens" % node, lambda: socket.create_connection(
+def wait_listening(broker):
+    """A disk that fails while a broker starts is said, and ends the process."""
+    wait_for("%s listens" % broker.name, lambda: socket.create_connection(
         (broker.host, broker.port), 1.0).close() is None)
+
+
+def disk(chaos, node, how):
+    wait_listening(chaos.cluster[node])
     chaos.cluster[node].fault(how)
     yield chaos.hold()
     chaos.cluster[node].heal()
@@ -177,6 +189,7 @@ class Kind:
     run: object
     network: bool = False   # needs one
     alone: bool = False     # nothing else at the same time
+    node: int = 0           # done to this one; 0: to any
 
     @property
     def name(self):
@@ -186,6 +199,7 @@ class Kind:
 KINDS = [Kind(kill), Kind(pause), Kind(restart), Kind(kill_all, alone=True),
          Kind(rolling_restart, alone=True), Kind(lose_directory, alone=True),
          Kind(lose_directory_and_kill, alone=True), Kind(full_disk), Kind(failing_disk),
+         Kind(filled_disk, network=True, alone=True, node=SMALL),
          Kind(stalled_disk), Kind(slow_disk), Kind(clock_jumps), Kind(isolated, network=True),
          Kind(unplugged, network=True), Kind(mute, network=True), Kind(deaf, network=True),
          Kind(two_apart, network=True), Kind(flapping, network=True), Kind(topics_come_and_go)]
@@ -226,7 +240,7 @@ def may_begin(chaos, kind, active):
 
 def begin(chaos, kind, active):
     free = [node for node in chaos.cluster if node not in {one.node for one in active}]
-    node = chaos.chance.choice(free)
+    node = kind.node or chaos.chance.choice(free)
     chaos.say("%s%s" % (kind.name, "" if kind.alone and "all" in kind.name else " %d" % node))
     steps = kind.run(chaos, node)
     heapq.heappush(active, Active(time.monotonic() + next(steps), kind.name, node, steps,
