@@ -22,8 +22,9 @@ REASSIGN = "reassign.ReassignPartitionsCommand"
 
 def tool(cluster, name, *args, fails=False):
     """What the tool prints."""
-    command = kafka_peer.tool_command("org.apache.kafka.tools." + name, "--bootstrap-server",
-                                      cluster.bootstrap, *args)
+    words = ["--bootstrap-server", cluster.bootstrap]
+    words = [args[0], *words, *args[1:]] if name == "ClusterTool" else [*words, *args]
+    command = kafka_peer.tool_command("org.apache.kafka.tools." + name, *words)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=120)
     assert (done.returncode != 0) == fails, "%s %s: status %d\n%s" % (
@@ -125,6 +126,32 @@ def test_a_plan_is_given_up():
         cluster.start(others[0])
         wait_for("the end of the move", lambda: not ongoing(cluster))
         assert replicas(cluster, cluster.running()[0], "t") == before
+
+
+def test_a_dead_broker_is_replaced_by_another():
+    with Cluster(5, voters=3, overrides={"broker.session.timeout.ms": 1500}) as cluster:
+        cluster.create_topic("t", 4, 3)
+        old = {p: replicas(cluster, 1, "t", p) for p in range(4)}
+        load = Load(cluster, "t", 0)
+        cluster.kill(4)
+        cluster.wait_brokers(4)
+        plan = {p: [5 if one == 4 else one for one in old[p]] for p in old
+                if 4 in old[p] and 5 not in old[p]}
+        plan.update({p: [one for one in old[p] if one != 4] for p in old
+                     if 4 in old[p] and 5 in old[p]})
+        path = plan_file("t", plan)
+        tool(cluster, REASSIGN, "--execute", "--reassignment-json-file", path)
+        wait_verified(cluster, path)
+        for partition, target in plan.items():
+            assert replicas(cluster, 1, "t", partition) == target
+        cluster.start(4)
+        wait_for("no data on the broker that came back", lambda: not any(
+            has_data(cluster, 4, "t", one) for one in range(4)))
+        cluster.stop(4)
+        said = tool(cluster, "ClusterTool", "unregister", "--id", "4")
+        assert "no longer registered" in said, said
+        cluster.wait_brokers(4)
+        print("%d records" % load.stop())
 
 
 def test_elections_by_the_tool():
