@@ -96,18 +96,22 @@ static void still_leads(struct confirm *confirm, bool leads)
     }
 }
 
-/* A reader would begin anew somewhere else on such an answer: only who leads for certain gives it.
- * Whether it has to be confirmed first. */
+/* A reader would begin anew somewhere else on such an answer: only who leads for certain gives it; a
+ * follower, which knows less, sends the reader there. Whether it has to be confirmed first. */
 static bool wants_confirming(struct shard *shard, struct fetch_part *part,
                              struct partition *partition)
 {
     bool moves_reader = part->part.error == KAFKA_OFFSET_OUT_OF_RANGE ||
                         part->diverging.epoch >= 0;
-    if (!moves_reader || part->is_confirmed || !partition->group->leads) {
+    if (!moves_reader || part->is_confirmed) {
+        return false;
+    }
+    part->diverging.epoch = -1;
+    if (!partition->group->leads) {
+        part->part.error = KAFKA_NOT_LEADER_OR_FOLLOWER;
         return false;
     }
     part->confirm_shard = shard;
-    part->diverging.epoch = -1;
     part->confirm.done = still_leads;
     group_confirm(partition->group, &part->confirm);
     return true;

@@ -43,21 +43,21 @@ static void judge(struct request *request, const struct peer_hello_request *hell
 static void let_in(struct request *request, const struct peer_hello_request *hello,
                    struct peer_hello_response *response)
 {
-    struct liveness *liveness = &request->home->broker->liveness;
-    struct liveness_node *node = liveness_add(liveness, hello->node_id);
+    struct broker *broker = request->home->broker;
+    struct liveness_node *node = liveness_add(&broker->liveness, hello->node_id);
     if (node == NULL) {
         response->error_code = KAFKA_POLICY_VIOLATION;
         response->error_message = VIEW_LITERAL("the cluster has too many nodes");
         return;
     }
-    if (!liveness_join(liveness, node, hello->incarnation, clock_monotonic_ms())) {
+    if (!liveness_join(broker, node, hello->incarnation, clock_monotonic_ms())) {
         response->error_code = KAFKA_DUPLICATE_BROKER_REGISTRATION;
         response->error_message = arena_format(
             &request->arena, "another process with node.id %d is connected", hello->node_id);
         return;
     }
     connection_becomes_peer(request->connection, node);
-    peers_hurry(request->home->broker, hello->node_id, hello->shard, hello->shard_count);
+    peers_hurry(broker, hello->node_id, hello->shard, hello->shard_count);
 }
 
 void peer_hello_handle(struct request *request)

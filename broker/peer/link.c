@@ -222,7 +222,7 @@ static void hello_answered(struct peer_link *link, struct slice frame)
             broken_for(link, text, BACKOFF_REFUSED_MS);
         }
     } else {
-        liveness_told(&link->shard->broker->liveness, link->node, hello.keeps_metadata);
+        liveness_told(link->shard->broker, link->node, hello.incarnation, hello.keeps_metadata);
         come_up(link);
     }
     arena_free(&arena);

@@ -49,14 +49,6 @@ struct liveness_node *liveness_add(struct liveness *liveness, int32_t node)
     return NULL;
 }
 
-void liveness_told(struct liveness *liveness, int32_t node, bool keeps_metadata)
-{
-    struct liveness_node *place = liveness_add(liveness, node);
-    if (place != NULL) {
-        atomic_store(&place->metadata, keeps_metadata ? LIVENESS_KEPT : LIVENESS_EMPTY);
-    }
-}
-
 const struct liveness_node *liveness_find(const struct liveness *liveness, int32_t node)
 {
     return find(liveness, node, node + 1);
@@ -75,24 +67,6 @@ void liveness_heard(struct liveness_node *node, uint64_t now_ms)
         !atomic_exchange(&node->alive, true)) {
         log_info("peer", "node %d is alive", liveness_id(node));
     }
-}
-
-bool liveness_join(struct liveness *liveness, struct liveness_node *node,
-                   struct uuid incarnation, uint64_t now_ms)
-{
-    pthread_mutex_lock(&liveness->lock);
-    bool is_other = atomic_load(&node->incoming) > 0 &&
-                    !uuid_equal(node->incarnation, incarnation) &&
-                    liveness_is_alive(node, now_ms);
-    if (!is_other) {
-        node->incarnation = incarnation;
-        atomic_fetch_add(&node->incoming, 1);
-    }
-    pthread_mutex_unlock(&liveness->lock);
-    if (!is_other) {
-        liveness_heard(node, now_ms);
-    }
-    return !is_other;
 }
 
 static void tell_lost(struct shard *shard, struct mail *mail)
@@ -134,6 +108,62 @@ static bool become_lost(struct broker *broker, struct liveness_node *node)
     atomic_store(&node->back_told, false); /* whoever finds it alive from now on tells so */
     tell_shards(broker, node, tell_lost);
     return true;
+}
+
+/* Whether another process of the node was known; this one is from now on. With the lock. */
+static bool take_over(struct liveness_node *node, struct uuid incarnation)
+{
+    bool is_other = !uuid_is_zero(node->incarnation) && !uuid_equal(node->incarnation, incarnation);
+    node->incarnation = incarnation;
+    return is_other;
+}
+
+/* What the process before had promised or held in memory is gone, however quickly the next one
+ * came: groups begin with it anew. */
+static void process_replaced(struct broker *broker, struct liveness_node *node)
+{
+    if (become_lost(broker, node)) {
+        log_warn("peer", "node %d is lost: another process answers for it", liveness_id(node));
+    }
+}
+
+void liveness_told(struct broker *broker, int32_t node, struct uuid incarnation,
+                   bool keeps_metadata)
+{
+    struct liveness_node *place = liveness_add(&broker->liveness, node);
+    if (place == NULL) {
+        return;
+    }
+    atomic_store(&place->metadata, keeps_metadata ? LIVENESS_KEPT : LIVENESS_EMPTY);
+    pthread_mutex_lock(&broker->liveness.lock);
+    bool is_other = take_over(place, incarnation);
+    pthread_mutex_unlock(&broker->liveness.lock);
+    if (is_other) {
+        process_replaced(broker, place);
+    }
+}
+
+bool liveness_join(struct broker *broker, struct liveness_node *node, struct uuid incarnation,
+                   uint64_t now_ms)
+{
+    struct liveness *liveness = &broker->liveness;
+    pthread_mutex_lock(&liveness->lock);
+    bool may_join = atomic_load(&node->incoming) == 0 ||
+                    uuid_equal(node->incarnation, incarnation) ||
+                    !liveness_is_alive(node, now_ms);
+    bool is_other = false;
+    if (may_join) {
+        is_other = take_over(node, incarnation);
+        atomic_fetch_add(&node->incoming, 1);
+    }
+    pthread_mutex_unlock(&liveness->lock);
+    if (is_other) {
+        process_replaced(broker, node);
+    }
+    if (may_join) {
+        liveness_heard(node, now_ms);
+    }
+    return may_join;
 }
 
 void liveness_left(struct broker *broker, struct liveness_node *node)

@@ -50,8 +50,11 @@ void liveness_init(struct liveness *liveness);
 /* The node's place, made when it has none; null when the table is full. Any thread. */
 struct liveness_node *liveness_add(struct liveness *liveness, int32_t node);
 
-/* The node has told whether it has anything of the metadata log. Any thread. */
-void liveness_told(struct liveness *liveness, int32_t node, bool keeps_metadata);
+/* The node has answered hello: which process it is, and whether it has anything of the metadata
+ * log. A process other than the one before means that the node was lost meanwhile, and every shard
+ * is told so. Any thread. */
+void liveness_told(struct broker *broker, int32_t node, struct uuid incarnation,
+                   bool keeps_metadata);
 
 /* The node's place, or null. Any thread. */
 const struct liveness_node *liveness_find(const struct liveness *liveness, int32_t node);
@@ -62,10 +65,10 @@ int32_t liveness_id(const struct liveness_node *node);
 /* Something came from the node. Any thread. */
 void liveness_heard(struct liveness_node *node, uint64_t now_ms);
 
-/* The node said hello on a connection. False when another process with the same node id is alive:
+/* The node said hello on a connection; as liveness_told. False when another process with the same node id is alive:
  * one of the two has a wrong configuration, and together they would break every promise. Any
  * thread. */
-MUST_USE bool liveness_join(struct liveness *liveness, struct liveness_node *node,
+MUST_USE bool liveness_join(struct broker *broker, struct liveness_node *node,
                             struct uuid incarnation, uint64_t now_ms);
 
 /* A connection on which the node had said hello was closed. Any thread. */

@@ -192,11 +192,18 @@ static void miss(struct roll_call *call, const struct group *group, const struct
                  const char *what)
 {
     call->whole = false;
-    if (call->tell) {
-        char state[200];
-        raft_state_text(group->raft, state, sizeof state);
-        world_say("group %" PRIu64 " of %s on node %d: %s; %s", group->id, topic_log_name(group),
-                  node->id, what, state);
+    if (!call->tell) {
+        return;
+    }
+    world_say("group %" PRIu64 " of %s on node %d: %s", group->id, topic_log_name(group),
+              node->id, what);
+    for (int i = 0; i < cluster.count; i++) {
+        const struct group *other = group_on(&cluster.nodes[i], group->id);
+        if (other != NULL) {
+            char state[200];
+            raft_state_text(other->raft, state, sizeof state);
+            world_say("  node %d: %s", cluster.nodes[i].id, state);
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 
 enum fault_kind {
     FAULT_KILL, FAULT_POWER, FAULT_PAUSE, FAULT_CUT, FAULT_ONE_WAY, FAULT_ISOLATE, FAULT_SLOW_WAY,
-    FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_KINDS
+    FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_LOSE_DISK, FAULT_KINDS
 };
 
 static bool active;
@@ -144,6 +144,33 @@ static void all_lose_power(void)
     }
 }
 
+/* What was on one disk may be lost, as long as the others have theirs: no other node may still be on
+ * its way back from such a loss. */
+static bool may_lose_disk(void)
+{
+    for (int i = 0; i < cluster.count; i++) {
+        struct sim_node *node = &cluster.nodes[i];
+        if (node->lost_disk && node->broker != NULL &&
+            !log_dir_is_incomplete(node->broker->log_dir)) {
+            node->lost_disk = false;
+        }
+        if (node->lost_disk) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void lose_disk(struct sim_node *node)
+{
+    if (node->broker == NULL || !may_lose_disk()) {
+        return;
+    }
+    node_kill(node, false);
+    node_lose_disk(node);
+    world_after(a_while_ns(3000), start_again, node, 0);
+}
+
 static void one_fault(enum fault_kind kind)
 {
     struct sim_node *node = any_node();
@@ -182,6 +209,9 @@ static void one_fault(enum fault_kind kind)
     case FAULT_ALL_POWER:
         all_lose_power();
         break;
+    case FAULT_LOSE_DISK:
+        lose_disk(node);
+        break;
     case FAULT_KINDS:
         break;
     }
@@ -208,7 +238,7 @@ void faults_start(void)
     static const unsigned usual[FAULT_KINDS] = {
         [FAULT_KILL] = 8, [FAULT_POWER] = 6, [FAULT_PAUSE] = 6, [FAULT_CUT] = 5,
         [FAULT_ONE_WAY] = 5, [FAULT_ISOLATE] = 5, [FAULT_SLOW_WAY] = 4, [FAULT_SLOW_DISK] = 4,
-        [FAULT_STALL] = 3, [FAULT_CLOCK] = 2, [FAULT_ALL_POWER] = 1,
+        [FAULT_STALL] = 3, [FAULT_CLOCK] = 2, [FAULT_ALL_POWER] = 1, [FAULT_LOSE_DISK] = 2,
     };
     active = true;
     weight_sum = 0;

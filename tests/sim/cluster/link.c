@@ -78,11 +78,12 @@ static void hello_answered(struct peer_link *link, struct view frame)
         world_say("node %d refuses the link of node %d: error %d", link->node,
                   link->shard->broker->node_id, hello.error_code);
         disconnect(link);
-        shard_timer_set(link->shard, &of(link)->retry, REFUSED_MS);
+        bool is_early = hello.error_code == KAFKA_DUPLICATE_BROKER_REGISTRATION;
+        shard_timer_set(link->shard, &of(link)->retry, is_early ? BACKOFF_MS : REFUSED_MS);
         return;
     }
     shard_timer_stop(&of(link)->patience);
-    liveness_told(&link->shard->broker->liveness, link->node, hello.keeps_metadata);
+    liveness_told(link->shard->broker, link->node, hello.incarnation, hello.keeps_metadata);
     link->state = LINK_UP;
     link->backoff_ms = BACKOFF_MS;
     peers_link_up(link);

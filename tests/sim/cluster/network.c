@@ -13,6 +13,7 @@
 enum {
     LEAST_DELAY_US = 30,
     LOOK_AGAIN_MS = 10,
+    PROBES_MS = 4000,
     PATIENCE_MS = 2000,      /* then what is not delivered breaks the connection */
     ACCEPT = 1, BYTES = 2, CLOSE = 3
 };
@@ -248,6 +249,18 @@ void network_place_died(int place)
     }
 }
 
+/* Nothing was sent, but the connection is kept alive by probes that nobody answers. */
+static void probes_failed(void *context, uint64_t unused)
+{
+    struct wire *wire = context;
+    (void)unused;
+    wire->events--;
+    if (!wire->dead) {
+        break_both(wire);
+    }
+    free_if_done(wire);
+}
+
 void network_place_vanished(int place)
 {
     struct list_link *at;
@@ -257,6 +270,8 @@ void network_place_vanished(int place)
             if (wire->ends[side].place == place) {
                 wire->attached[side] = false;
                 free_pieces(&wire->pipes[side]);
+                wire->events++;
+                world_after((uint64_t)PROBES_MS * MS_NS, probes_failed, wire, 0);
             }
         }
     }

@@ -338,6 +338,7 @@ void node_lose_disk(struct sim_node *node)
     world_say("node %d loses its disk", node->id);
     enter(node);
     sim_disk_reset(world_random(UINT32_MAX));
+    node->lost_disk = true;
     leave();
 }
 

@@ -31,6 +31,7 @@ struct sim_node {
     unsigned life;               /* counts starts */
     bool is_paused;
     bool is_off;                 /* the whole machine */
+    bool lost_disk;              /* and has not caught up since */
     bool missed;                 /* something was due while it was paused */
     bool is_running;             /* its loops are being run now */
     uint64_t run_ns;             /* when it is run next; 0: not known */

@@ -112,7 +112,7 @@ START_TEST(in_sync_is_who_answers_and_has_no_snapshot_to_take)
     int32_t nodes[3];
     for (int32_t node = 2; node <= 3; node++) {
         struct liveness *liveness = &bench->broker.liveness;
-        ck_assert(liveness_join(liveness, liveness_add(liveness, node), (struct uuid){{1}},
+        ck_assert(liveness_join(&bench->broker, liveness_add(liveness, node), (struct uuid){{1}},
                                 clock_monotonic_ms()));
     }
     ck_assert_uint_eq(group_in_sync(&bench->group, nodes, 3), 0);

@@ -122,15 +122,15 @@ START_TEST(the_last_connection_decides)
     struct liveness_node *node = liveness_add(&broker->liveness, 2);
     struct uuid first = {.bytes = {1}};
     struct uuid second = {.bytes = {2}};
-    ck_assert(liveness_join(&broker->liveness, node, first, 10));
-    ck_assert(liveness_join(&broker->liveness, node, first, 10));
+    ck_assert(liveness_join(broker, node, first, 10));
+    ck_assert(liveness_join(broker, node, first, 10));
     liveness_left(broker, node);
     ck_assert_int_eq(told(broker), 0);
     ck_assert(liveness_is_alive(node, 11));
     liveness_left(broker, node);
     ck_assert_int_eq(told(broker), SHARDS);
     ck_assert(!liveness_is_alive(node, 11));
-    ck_assert(liveness_join(&broker->liveness, node, second, 12));
+    ck_assert(liveness_join(broker, node, second, 12));
     ck_assert(liveness_is_alive(node, 12));
     atomic_store(&broker->stopping, true);
     liveness_left(broker, node);
@@ -145,12 +145,12 @@ START_TEST(two_processes_cannot_be_one_node)
     struct liveness_node *node = liveness_add(&broker->liveness, 2);
     struct uuid first = {.bytes = {1}};
     struct uuid second = {.bytes = {2}};
-    ck_assert(liveness_join(&broker->liveness, node, first, 10));
-    ck_assert(!liveness_join(&broker->liveness, node, second, 10));
-    ck_assert(liveness_join(&broker->liveness, node, first, 20));
+    ck_assert(liveness_join(broker, node, first, 10));
+    ck_assert(!liveness_join(broker, node, second, 10));
+    ck_assert(liveness_join(broker, node, first, 20));
     /* The first was cut off, though its connections are not closed yet. */
-    ck_assert(liveness_join(&broker->liveness, node, second, 21 + LIVENESS_SILENT_MS));
-    ck_assert(!liveness_join(&broker->liveness, node, first, 21 + LIVENESS_SILENT_MS));
+    ck_assert(liveness_join(broker, node, second, 21 + LIVENESS_SILENT_MS));
+    ck_assert(!liveness_join(broker, node, first, 21 + LIVENESS_SILENT_MS));
     close_world(broker);
 }
 END_TEST
@@ -166,11 +166,31 @@ START_TEST(this_node_lives)
 }
 END_TEST
 
+/* However quickly it comes: what the process before held is gone. */
+START_TEST(another_process_of_a_node_means_that_it_was_lost)
+{
+    struct broker *broker = open_world();
+    struct liveness_node *node = liveness_add(&broker->liveness, 2);
+    const struct uuid first = {{1}};
+    const struct uuid second = {{2}};
+    liveness_heard(node, 10);
+    liveness_told(broker, 2, first, true);
+    liveness_told(broker, 2, first, true);
+    ck_assert_int_eq(told(broker), 0);
+    liveness_told(broker, 2, second, true);
+    ck_assert_int_eq(told(broker), SHARDS);
+    ck_assert(liveness_join(broker, node, second, 11));
+    ck_assert(liveness_is_alive(node, 11));
+    close_world(broker);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("liveness");
     TCase *tests = tcase_create("liveness");
     tcase_add_test(tests, each_node_has_one_place);
+    tcase_add_test(tests, another_process_of_a_node_means_that_it_was_lost);
     tcase_add_test(tests, silence_is_told_once);
     tcase_add_test(tests, gone_is_who_is_lost_for_long);
     tcase_add_test(tests, the_last_connection_decides);
