@@ -96,8 +96,8 @@ static void still_leads(struct confirm *confirm, bool leads)
     }
 }
 
-/* A reader would begin anew somewhere else on such an answer: only who leads for certain gives it; a
- * follower, which knows less, sends the reader there. Whether it has to be confirmed first. */
+/* A reader would begin anew somewhere else on such an answer: only who leads for certain gives it;
+ * a follower, which knows less, sends the reader there. Whether it has to be confirmed first. */
 static bool wants_confirming(struct shard *shard, struct fetch_part *part,
                              struct partition *partition)
 {

@@ -65,9 +65,9 @@ int32_t liveness_id(const struct liveness_node *node);
 /* Something came from the node. Any thread. */
 void liveness_heard(struct liveness_node *node, uint64_t now_ms);
 
-/* The node said hello on a connection; as liveness_told. False when another process with the same node id is alive:
- * one of the two has a wrong configuration, and together they would break every promise. Any
- * thread. */
+/* The node said hello on a connection; otherwise as liveness_told. False when another process with
+ * the same node id is alive: one of the two has a wrong configuration, and together they would
+ * break every promise. Any thread. */
 MUST_USE bool liveness_join(struct broker *broker, struct liveness_node *node,
                             struct uuid incarnation, uint64_t now_ms);
 

@@ -14,7 +14,7 @@ import wire  # noqa: E402
 from client import NONE, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
-OUT_OF_RANGE, UNKNOWN_TOPIC, NOT_LEADER, NOT_COORDINATOR = 1, 3, 6, 16
+UNKNOWN_TOPIC, NOT_LEADER, NOT_COORDINATOR = 3, 6, 16
 INVALID_REPLICATION_FACTOR, INVALID_REQUEST = 38, 42
 FENCED_EPOCH, UNKNOWN_EPOCH, MISMATCHED_ENDPOINT = 74, 75, 114
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"

@@ -144,8 +144,8 @@ static void all_lose_power(void)
     }
 }
 
-/* What was on one disk may be lost, as long as the others have theirs: no other node may still be on
- * its way back from such a loss. */
+/* What was on one disk may be lost, as long as the others have theirs: no other node may still be
+ * on its way back from such a loss. */
 static bool may_lose_disk(void)
 {
     for (int i = 0; i < cluster.count; i++) {
