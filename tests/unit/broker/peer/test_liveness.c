@@ -148,9 +148,11 @@ START_TEST(two_processes_cannot_be_one_node)
     ck_assert(liveness_join(broker, node, first, 10));
     ck_assert(!liveness_join(broker, node, second, 10));
     ck_assert(liveness_join(broker, node, first, 20));
+    ck_assert_int_eq(told(broker), 0);
     /* The first was cut off, though its connections are not closed yet. */
     ck_assert(liveness_join(broker, node, second, 21 + LIVENESS_SILENT_MS));
     ck_assert(!liveness_join(broker, node, first, 21 + LIVENESS_SILENT_MS));
+    ck_assert_int_eq(told(broker), SHARDS); /* that the first is lost */
     close_world(broker);
 }
 END_TEST
