@@ -28,6 +28,8 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SANITIZER = re.compile(r"(ERROR: \w+Sanitizer|runtime error:|Assertion .* failed)")
 REFERENCE = os.environ.get("OTTLA_TEST_REFERENCE") == "kafka"
+# Of all test processes of this user, wherever their data is.
+PORT_LOCKS = os.path.join(tempfile.gettempdir(), "ottla-ports-%d" % os.getuid())
 _held_ports = []  # lock files of the ports this process has taken; closed when it ends
 
 
@@ -41,11 +43,10 @@ def free_port():
     Below the range from which the kernel takes the clients' own ports, so that no connection can
     sit on it while the broker is down.
     """
-    folder = os.path.join(tempfile.gettempdir(), "ottla-ports-%d" % os.getuid())
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(PORT_LOCKS, exist_ok=True)
     for _ in range(1000):
         port = random.randrange(12000, 32000)
-        lock = open(os.path.join(folder, str(port)), "w")
+        lock = open(os.path.join(PORT_LOCKS, str(port)), "w")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with socket.socket() as probe:
