@@ -49,7 +49,8 @@ static void tell(struct shard *shard, const struct group *group, int32_t move)
     log_debug("group", "group %" PRIu64 " is where it was to move to", group->id);
     tale->group = group->id;
     tale->call = (struct controller_call){
-        .api_key = API_PEER_MOVED, .body = buffer_view(&tale->body), .done = told};
+        .api_key = API_PEER_MOVED, .body = buffer_view(&tale->body), .repeatable = true,
+        .done = told};
     controller_call(shard, &tale->call);
 }
 

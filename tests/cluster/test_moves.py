@@ -12,6 +12,7 @@ import cases  # noqa: E402
 from client import LOST, NONE, batch, read_batches, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
+TIMED_OUT = 7
 UNKNOWN_TOPIC, INVALID_ASSIGNMENT, INVALID_FACTOR = 3, 39, 38
 PREFERRED_AWAY, NO_ELIGIBLE, NOT_NEEDED, NO_REASSIGNMENT = 80, 83, 84, 85
 PREFERRED, UNCLEAN = 0, 1
@@ -21,10 +22,12 @@ def reassign(cluster, topic, plan, node=None, **more):
     """plan: {partition: replicas or None}; returns {partition: error code}."""
     wanted = [{"partitionIndex": partition, "replicas": replicas}
               for partition, replicas in plan.items()]
-    with cluster.connect(node, 20.0) as client:
-        answer = client.call("AlterPartitionReassignments", 1, timeoutMs=20000,
-                             topics=[{"name": topic, "partitions": wanted}],
-                             allowReplicationFactorChange=more.get("resize", True))
+    answer = {"errorCode": TIMED_OUT}
+    while answer["errorCode"] == TIMED_OUT:  # the metadata's leader was just lost: asked again
+        with cluster.connect(node, 20.0) as client:
+            answer = client.call("AlterPartitionReassignments", 1, timeoutMs=20000,
+                                 topics=[{"name": topic, "partitions": wanted}],
+                                 allowReplicationFactorChange=more.get("resize", True))
     assert answer["errorCode"] == NONE, answer
     return {one["partitionIndex"]: one["errorCode"]
             for one in answer["responses"][0]["partitions"]}
