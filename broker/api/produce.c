@@ -216,11 +216,13 @@ static void client_gone(struct request *request)
     request_finish_silently(request, request->home, true);
 }
 
+/* A batch is out of order here when the one before was passed on. */
 static bool is_elsewhere(const struct produce_part *part)
 {
     return part->append.payload.length > 0 &&
            (part->part.error == KAFKA_NOT_LEADER_OR_FOLLOWER ||
-            part->part.error == KAFKA_NOT_ENOUGH_REPLICAS);
+            part->part.error == KAFKA_NOT_ENOUGH_REPLICAS ||
+            part->part.error == KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
 }
 
 /* Passes on what the new leaders have to take; false when there is nothing. */

@@ -95,6 +95,10 @@ static void answered(struct peer_call *call, enum status status, struct slice bo
         end(forward, KAFKA_REQUEST_TIMED_OUT);
     } else if (forward->error == KAFKA_NOT_LEADER_OR_FOLLOWER) {
         wait(forward); /* it is about to lead */
+    } else if (forward->error == KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER) {
+        /* The batch before may have come while it did not lead yet, and be sent again behind this
+         * one. A producer would give up; it is true that nothing was written, and it asks there. */
+        end(forward, KAFKA_NOT_LEADER_OR_FOLLOWER);
     } else {
         end(forward, forward->error);
     }

@@ -60,7 +60,9 @@ def produce(bootstrap, topic, partitions, name, rate, path):
     def answered(partition, number):
         def note(error, message):
             if error is None:
-                history.add("ack", partition, number, message.offset())
+                # Without an offset: a later answer showed that it is there.
+                offset = message.offset()
+                history.add("ack", partition, number, -1 if offset is None else offset)
             else:
                 history.add("failed", partition, number, str(error).replace(" ", "_"))
         return note
