@@ -38,7 +38,7 @@ class KafkaNode:
 
     def __init__(self, cluster, node, port):
         self.cluster, self.node, self.port, self.process = cluster, node, port, None
-        self.bootstrap = "127.0.0.1:%d" % port
+        self.host, self.bootstrap = "127.0.0.1", "127.0.0.1:%d" % port
 
     @property
     def pid(self):
