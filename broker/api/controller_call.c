@@ -11,6 +11,7 @@
 #include "broker/controller/image.h"
 #include "broker/group/directory.h"
 #include "broker/server/broker.h"
+#include "broker/server/cluster.h"
 #include "io/clock.h"
 #include "messages/api_keys.h"
 #include "messages/errors.h"
@@ -178,9 +179,9 @@ static int32_t whom_to_ask(struct controller_call *call)
         call->hint = -1;
         return leader;
     }
-    return broker->voter_count == 0
-               ? -1
-               : broker->voters[call->tries++ % (unsigned)broker->voter_count].node_id;
+    int count;
+    const struct quorum_voter *voters = cluster_voters(call->shard, &count);
+    return count == 0 ? -1 : voters[call->tries++ % (unsigned)count].node_id;
 }
 
 /* This node is asked only when it leads; standing alone it says itself what is wrong. */

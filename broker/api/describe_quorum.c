@@ -12,6 +12,7 @@
 #include "broker/group/group.h"
 #include "broker/group/replicas.h"
 #include "broker/server/broker.h"
+#include "broker/server/cluster.h"
 #include "io/clock.h"
 #include "messages/describe_quorum.h"
 #include "messages/errors.h"
@@ -40,6 +41,18 @@ static struct STATE state_of(const struct group *group, struct raft_member membe
     return state;
 }
 
+static struct uuid directory_of(const struct group *group, int32_t node)
+{
+    int count;
+    const struct quorum_voter *voters = cluster_voters(group->shard, &count);
+    for (int i = 0; i < count; i++) {
+        if (voters[i].node_id == node) {
+            return voters[i].directory_id;
+        }
+    }
+    return (struct uuid){0};
+}
+
 static void describe(struct request *request, const struct group *group, struct ANSWER *answer)
 {
     size_t count;
@@ -52,6 +65,7 @@ static void describe(struct request *request, const struct group *group, struct 
     answer->observers = request_take(request, count, sizeof *answer->observers);
     for (size_t i = 0; i < count; i++) {
         struct STATE state = state_of(group, members[i]);
+        state.replica_directory_id = directory_of(group, members[i].id);
         if (members[i].flags & RAFT_LEARNER) {
             answer->observers[answer->observers_count++] = state;
         } else {
@@ -87,22 +101,24 @@ static void answer_partitions(struct request *request, const struct group *group
     }
 }
 
-static void add_nodes(struct request *request, struct describe_quorum_response *response)
+static void add_nodes(struct request *request, const struct shard *shard,
+                      struct describe_quorum_response *response)
 {
-    const struct broker *broker = request->home->broker;
-    size_t count = (size_t)broker->voter_count;
+    int voter_count;
+    const struct quorum_voter *voters = cluster_voters(shard, &voter_count);
+    size_t count = (size_t)voter_count;
     response->nodes = request_elements(request, count, &describe_quorum_response_node_default,
                                        sizeof *response->nodes);
     response->nodes_count = (int32_t)count;
     for (size_t i = 0; i < count; i++) {
         struct describe_quorum_response_node *node = &response->nodes[i];
-        node->node_id = broker->voters[i].node_id;
+        node->node_id = voters[i].node_id;
         node->listeners = request_take(request, 1, sizeof *node->listeners);
         node->listeners_count = 1;
         node->listeners[0] = (struct describe_quorum_response_listener){
             .name = VIEW_LITERAL("CONTROLLER"),
-            .host = broker->voters[i].host,
-            .port = broker->voters[i].port};
+            .host = voters[i].host,
+            .port = voters[i].port};
     }
 }
 
@@ -136,7 +152,7 @@ static void run(struct shard *shard, struct mail *mail)
         answer_partitions(request, group, &message->topics[i], &response.topics[i]);
     }
     if (request->api_version >= 2) {
-        add_nodes(request, &response);
+        add_nodes(request, shard, &response);
     }
     request_answer(request, shard, &response);
 }

@@ -40,6 +40,8 @@ void list_partition_reassignments_handle(struct request *request);
 void describe_cluster_handle(struct request *request);
 void describe_quorum_handle(struct request *request);
 void unregister_broker_handle(struct request *request);
+void add_raft_voter_handle(struct request *request);
+void remove_raft_voter_handle(struct request *request);
 void peer_hello_handle(struct request *request);
 void peer_raft_handle(struct request *request);
 void peer_leaders_handle(struct request *request);
@@ -63,6 +65,8 @@ void create_topics_refuse(struct request *request, int16_t error);
 void delete_topics_refuse(struct request *request, int16_t error);
 void create_partitions_refuse(struct request *request, int16_t error);
 void describe_quorum_refuse(struct request *request, int16_t error);
+void add_raft_voter_refuse(struct request *request, int16_t error);
+void remove_raft_voter_refuse(struct request *request, int16_t error);
 void unregister_broker_refuse(struct request *request, int16_t error);
 
 #endif

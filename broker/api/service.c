@@ -42,6 +42,8 @@ static const struct service services[] = {
     {API_DESCRIBE_QUORUM, describe_quorum_handle, describe_quorum_refuse},
     {API_DESCRIBE_CLUSTER, describe_cluster_handle},
     {API_UNREGISTER_BROKER, unregister_broker_handle, unregister_broker_refuse},
+    {API_ADD_RAFT_VOTER, add_raft_voter_handle, add_raft_voter_refuse},
+    {API_REMOVE_RAFT_VOTER, remove_raft_voter_handle, remove_raft_voter_refuse},
     {API_PEER_HELLO, peer_hello_handle},
     {API_PEER_RAFT, peer_raft_handle},
     {API_PEER_LEADERS, peer_leaders_handle},
@@ -86,6 +88,8 @@ bool service_for_controllers(int16_t key)
     case API_DESCRIBE_QUORUM:
     case API_DESCRIBE_CLUSTER:
     case API_UNREGISTER_BROKER:
+    case API_ADD_RAFT_VOTER:
+    case API_REMOVE_RAFT_VOTER:
         return true;
     default:
         return api_is_private(key);

@@ -329,8 +329,9 @@ const struct listener *listeners_inter_broker(const struct listeners *listeners)
     return NULL;
 }
 
-static bool parse_voter(struct view text, struct quorum_voter *voter)
+bool quorum_voter_parse(struct view text, struct quorum_voter *voter)
 {
+    *voter = (struct quorum_voter){.node_id = -1};
     const uint8_t *mark = memchr(text.data, '@', text.length);
     size_t at = mark == NULL ? 0 : (size_t)(mark - text.data);
     int64_t id = -1;
@@ -361,7 +362,7 @@ enum status quorum_voters_parse(const struct config *config, struct arena *arena
         return STATUS_LIMIT;
     }
     for (uint32_t i = 0; i < total; i++) {
-        if (!parse_voter(items[i], &(*voters)[i])) {
+        if (!quorum_voter_parse(items[i], &(*voters)[i])) {
             *why = arena_format(arena, "controller.quorum.voters: %.*s must look like id@host:port",
                                 VIEW_PRINT(items[i]));
             return STATUS_INVALID;

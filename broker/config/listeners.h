@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "base/uuid.h"
 #include "base/view.h"
 #include "broker/config/config.h"
 
@@ -55,12 +56,16 @@ MUST_USE enum status listeners_resolve(const struct config *config, const char *
 /* The listener for the other brokers; null on a node that is only a controller. */
 const struct listener *listeners_inter_broker(const struct listeners *listeners);
 
-/* One entry of controller.quorum.voters. */
+/* A node that votes on metadata: one entry of controller.quorum.voters, or of the metadata. */
 struct quorum_voter {
     int32_t node_id;
+    struct uuid directory_id;    /* zero: not known */
     struct view host;
     uint16_t port;
 };
+
+/* Reads "1@host:9093"; the host is a part of the text. */
+MUST_USE bool quorum_voter_parse(struct view text, struct quorum_voter *voter);
 
 /* Reads controller.quorum.voters ("1@host:9093,2@..."); none when it is not set, which means that
  * this node stands alone. STATUS_INVALID with a line in *why; STATUS_LIMIT past

@@ -103,6 +103,17 @@ static void set_rates(struct cluster_broker *brokers, int32_t count, const struc
     }
 }
 
+static void copy_voters(struct cluster_image *image, const struct image *metadata)
+{
+    const struct quorum_voter *voters = image_voters(metadata, &image->voter_count);
+    struct quorum_voter *copies = take(image, (size_t)image->voter_count, sizeof *copies);
+    for (int i = 0; i < image->voter_count; i++) {
+        copies[i] = voters[i];
+        copies[i].host = arena_copy(&image->arena, voters[i].host);
+    }
+    image->voters = copies;
+}
+
 struct cluster_image *cluster_image_new(const struct image *metadata,
                                         const struct cluster_broker *self)
 {
@@ -131,6 +142,9 @@ struct cluster_image *cluster_image_new(const struct image *metadata,
     }
     set_rates(brokers, image->broker_count, metadata);
     image->brokers = brokers;
+    if (metadata != NULL) {
+        copy_voters(image, metadata);
+    }
     return image;
 }
 

@@ -40,6 +40,8 @@ struct cluster_image {
     struct arena arena;          /* holds all that the image points to */
     const struct cluster_broker *brokers; /* sorted by id */
     int32_t broker_count;
+    const struct quorum_voter *voters;    /* image_voters */
+    int voter_count;
 };
 
 /* A new picture with one reference: the brokers that the metadata has registered (null: none), and

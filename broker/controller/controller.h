@@ -22,6 +22,7 @@
 #include "broker/config/config.h"
 #include "broker/controller/image.h"
 #include "broker/controller/metadata_record.h"
+#include "messages/add_raft_voter.h"
 #include "messages/alter_configs.h"
 #include "messages/alter_partition_reassignments.h"
 #include "messages/broker_heartbeat.h"
@@ -31,6 +32,7 @@
 #include "messages/delete_topics.h"
 #include "messages/errors.h"
 #include "messages/incremental_alter_configs.h"
+#include "messages/remove_raft_voter.h"
 
 enum {
     PRODUCER_ID_BLOCK = 1000,         /* ids a broker gets at a time */
@@ -125,6 +127,17 @@ enum kafka_error controller_unregister_broker(const struct controller *controlle
 enum kafka_error controller_broker_heartbeat(const struct controller *controller,
                                              const struct broker_heartbeat_request *request,
                                              struct record_list *records);
+
+/* A node is to vote on metadata, or not any more (KIP-853), in a cluster that changes its voters:
+ * UNSUPPORTED_VERSION where they are those of the configuration. `listener` is the name of the one
+ * whose endpoint is taken, the null view: the first. */
+MUST_USE struct refusal controller_add_voter(const struct controller *controller,
+                                             const struct add_raft_voter_request *request,
+                                             struct view listener, struct arena *arena,
+                                             struct record_list *records);
+MUST_USE struct refusal controller_remove_voter(const struct controller *controller,
+                                                const struct remove_raft_voter_request *request,
+                                                struct arena *arena, struct record_list *records);
 
 /* Nobody hears the broker, or somebody does again; nothing when that is known, or when it is not
  * registered. */

@@ -44,6 +44,10 @@ void image_free(struct image *image)
         arena_free(&image->brokers[i].arena);
     }
     free(image->brokers);
+    for (int i = 0; i < image->voter_count; i++) {
+        free((void *)(uintptr_t)image->voters[i].host.data);
+    }
+    free(image->voters);
     free_configs(image);
     free((void *)(uintptr_t)image->cluster_id.data);
     settings_share_unref(image->defaults);
@@ -88,7 +92,9 @@ void image_difference(const struct image *before, const struct image *after,
                           topic);
     }
     changes->brokers_changed |= image_broker_count(after) > 0 ||
-                                (before != NULL && image_broker_count(before) > 0);
+                                (before != NULL && image_broker_count(before) > 0) ||
+                                after->voter_count > 0 ||
+                                (before != NULL && before->voter_count > 0);
 }
 
 void image_changes_apply(const struct image_changes *changes, struct topic_index *index)
@@ -138,6 +144,13 @@ const struct register_broker_record *image_broker(const struct image *image, int
 {
     assert(index >= 0 && index < image->broker_count);
     return &image->brokers[index].record;
+}
+
+const struct quorum_voter *image_voters(const struct image *image, int *count)
+{
+    assert(image != NULL && count != NULL);
+    *count = image->voter_count;
+    return image->voters;
 }
 
 int image_broker_count(const struct image *image)

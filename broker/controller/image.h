@@ -13,6 +13,7 @@
 #include "base/uuid.h"
 #include "base/view.h"
 #include "broker/config/config.h"
+#include "broker/config/listeners.h"
 #include "broker/controller/metadata_record.h"
 #include "broker/controller/topic_image.h"
 #include "broker/controller/topic_index.h"
@@ -32,7 +33,7 @@ struct image_changes {
     struct image_change *items; /* in the order in which they happened */
     size_t count;
     size_t capacity;
-    bool brokers_changed;
+    bool brokers_changed; /* or the voters */
 };
 
 /* Lets go of the changes; the struct is empty and may be used again. */
@@ -87,6 +88,10 @@ int image_broker_count(const struct image *image);
 /* A configuration of something other than a topic; the null view when it is not set. */
 struct view image_config(const struct image *image, int8_t resource_type, struct view resource,
                          struct view name);
+
+/* Who votes on metadata, sorted by id; none in a cluster whose voters are those of its
+ * configuration. Valid until the next image_apply. */
+const struct quorum_voter *image_voters(const struct image *image, int *count);
 
 /* The lowest group id that was never given out, and the next producer id. */
 uint64_t image_next_group_id(const struct image *image);

@@ -300,6 +300,64 @@ static enum status apply_registration_change(struct image *image, const void *me
     return STATUS_OK;
 }
 
+static int voter_place(const struct image *image, int32_t id)
+{
+    int at = 0;
+    while (at < image->voter_count && image->voters[at].node_id < id) {
+        at++;
+    }
+    return at;
+}
+
+static void remove_voter(struct image *image, int at)
+{
+    assert(at >= 0 && at < image->voter_count);
+    free((void *)(uintptr_t)image->voters[at].host.data);
+    size_t after = (size_t)(image->voter_count - at - 1);
+    memmove(&image->voters[at], &image->voters[at + 1], after * sizeof *image->voters);
+    image->voter_count--;
+}
+
+static bool is_voter(const struct image *image, int at, int32_t id)
+{
+    return at < image->voter_count && image->voters[at].node_id == id;
+}
+
+static enum status apply_voter(struct image *image, const void *message,
+                               struct image_changes *changes)
+{
+    const struct voter_record *record = message;
+    int at = voter_place(image, record->voter_id);
+    if (is_voter(image, at, record->voter_id)) {
+        remove_voter(image, at);
+    }
+    image->voters = memory_resize(image->voters, (size_t)image->voter_count + 1,
+                                  sizeof *image->voters);
+    size_t after = (size_t)(image->voter_count - at);
+    memmove(&image->voters[at + 1], &image->voters[at], after * sizeof *image->voters);
+    image->voters[at] = (struct quorum_voter){
+        .node_id = record->voter_id,
+        .directory_id = record->directory_id,
+        .host = {(const uint8_t *)view_copy_text(record->host), record->host.length},
+        .port = record->port};
+    image->voter_count++;
+    changes->brokers_changed = true;
+    return STATUS_OK;
+}
+
+static enum status apply_remove_voter(struct image *image, const void *message,
+                                      struct image_changes *changes)
+{
+    const struct remove_voter_record *record = message;
+    int at = voter_place(image, record->voter_id);
+    if (!is_voter(image, at, record->voter_id)) {
+        return STATUS_CORRUPT;
+    }
+    remove_voter(image, at);
+    changes->brokers_changed = true;
+    return STATUS_OK;
+}
+
 static enum status apply_producer_ids(struct image *image, const void *message,
                                       struct image_changes *changes)
 {
@@ -349,6 +407,8 @@ static const struct {
     {&fence_broker_record_type, apply_fence},
     {&unfence_broker_record_type, apply_unfence},
     {&broker_registration_change_record_type, apply_registration_change},
+    {&voter_record_type, apply_voter},
+    {&remove_voter_record_type, apply_remove_voter},
     {&producer_ids_record_type, apply_producer_ids},
     {&next_group_record_type, apply_next_group},
     {&cluster_record_type, apply_cluster},

@@ -93,6 +93,12 @@ void image_snapshot(const struct image *image, struct record_list *records)
         record_list_add(records, &register_broker_record_type,
                         register_broker_record_type.last_version, &image->brokers[i].record);
     }
+    for (int i = 0; i < image->voter_count; i++) {
+        const struct quorum_voter *voter = &image->voters[i];
+        struct voter_record record = {voter->node_id, voter->directory_id, voter->host,
+                                      voter->port};
+        record_list_add(records, &voter_record_type, 0, &record);
+    }
     add_other_configs(image, records);
     uint32_t cursor = 0;
     const struct topic_image *topic;

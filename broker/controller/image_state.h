@@ -45,6 +45,8 @@ struct image {
     struct topic_draft draft;
     struct image_broker_entry *brokers; /* sorted by id */
     int broker_count;
+    struct quorum_voter *voters; /* sorted by id; each owns its host */
+    int voter_count;
     struct image_config_entry *configs;
     size_t config_count;
     struct view cluster_id; /* owned */

@@ -131,8 +131,7 @@ static bool has_learners(struct group *group, const int32_t *target, int32_t tar
     return is_same;
 }
 
-/* Whether the node has nearly everything that is committed and takes more. */
-static bool is_near(const struct group *group, int32_t node)
+bool group_is_near(const struct group *group, int32_t node)
 {
     struct raft_peer_info peer;
     return node == raft_id(group->raft) ||
@@ -157,7 +156,7 @@ static void take_step(struct group *group)
     bool all_near = true;
     for (int32_t i = 0; i < target_count; i++) {
         voters[i] = (struct raft_member){.id = target[i], .flags = RAFT_VOTER};
-        all_near = all_near && is_near(group, target[i]);
+        all_near = all_near && group_is_near(group, target[i]);
     }
     if (all_near) {
         change(group, voters, (size_t)target_count);
@@ -200,7 +199,7 @@ int16_t group_hand_to(struct group *group, int32_t node)
     if (error != KAFKA_NONE || node == raft_id(group->raft)) {
         return error;
     }
-    if (flags_of(group, node) != RAFT_VOTER || !is_near(group, node)) {
+    if (flags_of(group, node) != RAFT_VOTER || !group_is_near(group, node)) {
         return KAFKA_PREFERRED_LEADER_NOT_AVAILABLE;
     }
     log_debug("group", "group %" PRIu64 ": node %d shall lead it", group->id, node);

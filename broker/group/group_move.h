@@ -25,6 +25,9 @@ void group_move_note(struct group *group);
 /* It moves no more, as it ends. */
 void group_move_end(struct group *group);
 
+/* On the leader: whether the node has nearly everything that is committed and takes more. */
+bool group_is_near(const struct group *group, int32_t node);
+
 /* Takes the next step of the groups of the shard that move. */
 void group_moves_tick(struct replicas *replicas);
 

@@ -492,6 +492,9 @@ enum status broker_open(struct broker *broker)
         status = open_directory(broker);
     }
     if (status == STATUS_OK) {
+        status = cluster_find_voters(broker);
+    }
+    if (status == STATUS_OK) {
         status = open_journal(broker);
     }
     if (status == STATUS_OK) {

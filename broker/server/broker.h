@@ -31,9 +31,12 @@ struct broker {
     int32_t node_id;
     const char *cluster_id;
     const char *rack;                    /* null: none */
-    struct quorum_voter *voters;         /* of controller.quorum.voters */
+    struct quorum_voter *voters;         /* at the start; see cluster_voters */
     int voter_count;
-    bool in_cluster;                     /* there are other voters */
+    struct quorum_voter *first_voters;   /* of this node's empty metadata log */
+    int first_voter_count;
+    bool in_cluster;                     /* there are other nodes, or may be */
+    bool changes_voters;                 /* they are found by controller.quorum.bootstrap.servers */
     uint64_t groups_before;              /* groups below this id were here when this process
                                           * registered; set before the first round */
     struct liveness liveness;            /* of the other nodes */

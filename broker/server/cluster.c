@@ -1,11 +1,18 @@
-/* From controller.quorum.voters to links. What is wrong is said in one line, and the start ends. */
+/* From the configuration to links. What is wrong is said in one line, and the start ends. */
 #include "broker/server/cluster.h"
 
 #include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
+#include "broker/config/endpoint.h"
+#include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
+#include "broker/server/quorum_file.h"
+#include "broker/server/quorum_search.h"
 
 static bool is_controller(const struct config *config)
 {
@@ -40,6 +47,123 @@ static const char *check_voters(const struct broker *broker)
     return NULL;
 }
 
+enum { WARN_FIRST = 10, WARN_EVERY = 100 }; /* tries */
+
+/* A wildcard is bound for every name of this machine; localhost is one. */
+bool cluster_is_own(const struct broker *broker, struct view address)
+{
+    struct view host;
+    uint16_t port;
+    if (!host_port_parse(address, &host, &port)) {
+        return false;
+    }
+    for (int i = 0; i < broker->listeners.count; i++) {
+        const struct listener *listener = &broker->listeners.items[i];
+        bool is_here = view_equal(host, listener->host) || view_is(host, "localhost") ||
+                       (listener->host.length == 0 && view_is(host, "127.0.0.1")) ||
+                       (listener->advertised_host.data != NULL &&
+                        view_equal(host, listener->advertised_host));
+        if (listener->port == port && is_here) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A node whose bootstrap servers are itself alone, and that was not formatted as the first one of a
+ * cluster, stands alone: nobody could be meant. */
+static bool has_quorum_elsewhere(const struct broker *broker)
+{
+    uint32_t count;
+    const struct view *servers =
+        config_list(broker->config, CONFIG_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS, &count);
+    bool is_elsewhere = false;
+    for (uint32_t i = 0; i < count; i++) {
+        is_elsewhere |= !cluster_is_own(broker, servers[i]);
+    }
+    uint32_t directories;
+    char *path = view_copy_text(config_data_directories(broker->config, &directories)[0]);
+    is_elsewhere |= count > 0 && quorum_file_exists(path);
+    free(path);
+    return is_elsewhere;
+}
+
+/* Rests before the next try. */
+static bool is_told_to_stop(void)
+{
+    const struct timespec rest = {.tv_nsec = 100 * 1000 * 1000};
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    return sigtimedwait(&signals, NULL, &rest) > 0;
+}
+
+/* Until somebody knows, or the process is told to stop. */
+static enum status search(struct broker *broker, struct quorum_list *found)
+{
+    enum status status = quorum_search(broker, found);
+    assert(broker->changes_voters);
+    for (unsigned tries = 0; status == STATUS_NOT_FOUND && !is_told_to_stop(); tries++) {
+        if (tries % WARN_EVERY == WARN_FIRST) {
+            log_warn("cluster", "none of controller.quorum.bootstrap.servers knows who votes on "
+                     "metadata; trying again. Does the first node of the cluster run, formatted "
+                     "with --standalone?");
+        }
+        status = quorum_search(broker, found);
+    }
+    return status;
+}
+
+enum status cluster_find_voters(struct broker *broker)
+{
+    const char *path = log_dir_path(broker->log_dir);
+    struct quorum_list first;
+    struct quorum_list now;
+    if (!broker->changes_voters) {
+        return STATUS_OK;
+    }
+    enum status status = quorum_file_read(path, &broker->arena, &first, &now);
+    if (status == STATUS_NOT_FOUND) {
+        status = search(broker, &now);
+        first = now;
+        status = status == STATUS_OK ? quorum_file_write(path, first, now) : status;
+    }
+    if (status == STATUS_OK) {
+        broker->voters = now.voters;
+        broker->voter_count = now.count;
+        broker->first_voters = first.voters;
+        broker->first_voter_count = first.count;
+    } else if (status != STATUS_NOT_FOUND) {
+        log_error("cluster", "%s/" QUORUM_FILE " cannot be used: %s", path, status_text(status));
+    }
+    return status == STATUS_NOT_FOUND ? STATUS_CLOSED : status;
+}
+
+void cluster_keep_voters(const struct broker *broker, const struct cluster_image *now)
+{
+    const struct quorum_list first = {broker->first_voters, broker->first_voter_count};
+    const struct quorum_list list = {(struct quorum_voter *)(uintptr_t)now->voters,
+                                     now->voter_count};
+    if (!broker->changes_voters || list.count == 0) {
+        return;
+    }
+    enum status status = quorum_file_write(log_dir_path(broker->log_dir), first, list);
+    if (status != STATUS_OK) {
+        log_warn("cluster", "%s/" QUORUM_FILE " cannot be written: %s",
+                 log_dir_path(broker->log_dir), status_text(status));
+    }
+}
+
+const struct quorum_voter *cluster_voters(const struct shard *shard, int *count)
+{
+    const struct broker *broker = shard->broker;
+    const struct cluster_image *image = shard->replicas->cluster;
+    assert(image != NULL);
+    *count = image->voter_count > 0 ? image->voter_count : broker->voter_count;
+    return image->voter_count > 0 ? image->voters : broker->voters;
+}
+
 enum status cluster_read_voters(struct broker *broker)
 {
     struct view why = VIEW_NULL;
@@ -52,7 +176,11 @@ enum status cluster_read_voters(struct broker *broker)
     for (int i = 0; i < broker->voter_count; i++) {
         broker->in_cluster |= broker->voters[i].node_id != broker->node_id;
     }
+    broker->changes_voters = broker->voter_count == 0 && has_quorum_elsewhere(broker);
     const char *wrong = broker->in_cluster ? check_voters(broker) : NULL;
+    broker->in_cluster |= broker->changes_voters;
+    broker->first_voters = broker->voters;
+    broker->first_voter_count = broker->voter_count;
     if (wrong != NULL) {
         log_error("config", "%s", wrong);
         return STATUS_INVALID;

@@ -7,9 +7,9 @@
 
 #include "base/memory.h"
 #include "broker/api/controller_call.h"
-#include "broker/config/listeners.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
+#include "broker/server/cluster.h"
 #include "broker/server/registration.h"
 #include "messages/api_keys.h"
 #include "messages/broker_heartbeat.h"
@@ -86,11 +86,13 @@ static void tell(struct departure *departure, bool fence)
 /* Without a majority nobody could take note. */
 static bool can_be_heard(const struct broker *broker)
 {
+    int count;
     int there = 0;
-    for (int i = 0; i < broker->voter_count; i++) {
-        there += peers_is_alive(broker, broker->voters[i].node_id) ? 1 : 0;
+    const struct quorum_voter *voters = cluster_voters(&broker->shards[0], &count);
+    for (int i = 0; i < count; i++) {
+        there += peers_is_alive(broker, voters[i].node_id) ? 1 : 0;
     }
-    return there > broker->voter_count / 2;
+    return there > count / 2;
 }
 
 void departure_begin(struct broker *broker)

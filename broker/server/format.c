@@ -5,16 +5,66 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "broker/config/config.h"
+#include "broker/config/endpoint.h"
+#include "broker/config/listeners.h"
+#include "broker/server/quorum_file.h"
 #include "io/random.h"
 #include "storage/log_dir.h"
+
+enum { ARENA_BYTES = 1024 * 1024, HOST_NAME_BYTES = 256 };
 
 static int refuse(const char *path)
 {
     fprintf(stderr, "ottla: log directory %s is already formatted. Use --ignore-formatted to "
             "ignore this directory and format the others.\n", path);
     return 1;
+}
+
+/* The voters of a new cluster that will find more of them later: this node alone. */
+static enum status write_voters(const struct config *config, const char *path)
+{
+    struct arena arena;
+    struct listeners listeners;
+    struct view why = VIEW_NULL;
+    char host_name[HOST_NAME_BYTES] = "localhost";
+    arena_init(&arena, ARENA_BYTES);
+    gethostname(host_name, sizeof host_name - 1);
+    enum status status = listeners_resolve(config, host_name, &arena, &listeners, &why);
+    struct quorum_voter self = {.node_id = config_int(config, CONFIG_NODE_ID)};
+    for (int i = 0; i < listeners.count && status == STATUS_OK && self.port == 0; i++) {
+        const struct listener *listener = &listeners.items[i];
+        bool has_host = listener->advertised_host.data != NULL;
+        if (listener->is_controller) {
+            self.host = has_host ? listener->advertised_host : listener->host;
+            self.host = self.host.length == 0 || host_is_wildcard(self.host) ? view_text(host_name)
+                                                                             : self.host;
+            self.port = has_host && listener->advertised_port != 0 ? listener->advertised_port
+                                                                   : listener->port;
+        }
+    }
+    if (status != STATUS_OK || self.port == 0) {
+        fprintf(stderr, "ottla: --standalone needs a listener of controllers with a port of its "
+                "own (controller.listener.names): %.*s\n", VIEW_PRINT(why));
+        status = STATUS_INVALID;
+    } else {
+        const struct quorum_list list = {&self, 1};
+        status = quorum_file_write(path, list, list);
+    }
+    arena_free(&arena);
+    return status;
+}
+
+static bool has_more_later(const struct config *config)
+{
+    uint32_t servers;
+    assert(config != NULL);
+    uint32_t voters;
+    config_list(config, CONFIG_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS, &servers);
+    config_list(config, CONFIG_CONTROLLER_QUORUM_VOTERS, &voters);
+    return servers > 0 && voters == 0;
 }
 
 /* Makes it, or checks that one that is there belongs to this node and cluster. */
@@ -33,6 +83,9 @@ static enum status make(const struct config *config, const struct format_setting
     if (status == STATUS_OK) {
         *is_new = log_dir_is_new(dir);
         log_dir_close(dir);
+    }
+    if (*is_new && settings->standalone && has_more_later(config)) {
+        status = write_voters(config, path);
     }
     return status;
 }

@@ -1,5 +1,6 @@
 /* Members of the metadata group and links to those that are no voters. A change of members that
- * Raft refuses (another one is under way) is asked for again at the next tick. */
+ * Raft refuses (another one is under way) is asked for again at the next tick, so that members
+ * follow the voters whoever leads. */
 #include "broker/server/metadata_members.h"
 
 #include <assert.h>
@@ -9,13 +10,21 @@
 #include "base/memory.h"
 #include "broker/config/listeners.h"
 #include "broker/group/group_journal.h"
+#include "broker/group/group_move.h"
 #include "broker/peer/peers.h"
+#include "broker/server/cluster.h"
 #include "messages/errors.h"
+#include "messages/ottla_records.h"
 
-static bool is_voter(const struct broker *broker, int32_t node)
+struct voters {
+    const struct quorum_voter *items;
+    int count;
+};
+
+static bool is_voter(struct voters voters, int32_t node)
 {
-    for (int i = 0; i < broker->voter_count; i++) {
-        if (broker->voters[i].node_id == node) {
+    for (int i = 0; i < voters.count; i++) {
+        if (voters.items[i].node_id == node) {
             return true;
         }
     }
@@ -28,10 +37,11 @@ struct raft_member *metadata_members_at_start(const struct broker *broker, size_
     if (!broker->in_cluster) {
         return NULL;
     }
-    struct raft_member *members = memory_new_zero((size_t)broker->voter_count, sizeof *members);
-    for (int i = 0; i < broker->voter_count; i++) {
+    struct raft_member *members =
+        memory_new_zero((size_t)broker->first_voter_count, sizeof *members);
+    for (int i = 0; i < broker->first_voter_count; i++) {
         members[(*count)++] =
-            (struct raft_member){.id = broker->voters[i].node_id, .flags = RAFT_VOTER};
+            (struct raft_member){.id = broker->first_voters[i].node_id, .flags = RAFT_VOTER};
     }
     assert(*count > 0);
     return members;
@@ -47,6 +57,71 @@ static bool is_member(const struct raft_member *members, size_t count, struct ra
     return false;
 }
 
+/* Those of the image, or of the configuration where the image has none. */
+static struct voters voters_of(const struct metadata_log *log)
+{
+    struct voters voters;
+    voters.items = image_voters(log->image, &voters.count);
+    if (voters.count == 0) {
+        voters = (struct voters){log->broker->voters, log->broker->voter_count};
+    }
+    return voters;
+}
+
+/* A node that is to vote learns first, until it keeps up. */
+static uint8_t flags_for_voter(const struct metadata_log *log, int32_t node)
+{
+    size_t count;
+    const struct raft_member *now = raft_members(log->group->raft, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (now[i].id == node && (now[i].flags & RAFT_VOTER) != 0) {
+            return RAFT_VOTER;
+        }
+    }
+    assert(log->group != NULL);
+    bool waits = log->broker->changes_voters && !group_is_near(log->group, node);
+    return waits ? RAFT_LEARNER : RAFT_VOTER;
+}
+
+static void record_run(struct metadata_command *command, struct image *image,
+                       struct record_list *records)
+{
+    const struct broker *broker = command->wait.from->broker;
+    int known;
+    image_voters(image, &known);
+    for (int i = 0; i < broker->first_voter_count && known == 0; i++) {
+        const struct quorum_voter *voter = &broker->first_voters[i];
+        bool is_self = voter->node_id == broker->node_id;
+        struct voter_record record = {.voter_id = voter->node_id,
+                                      .host = voter->host,
+                                      .port = voter->port};
+        record.directory_id =
+            is_self ? log_dir_identity(broker->log_dir)->directory_id : record.directory_id;
+        record_list_add(records, &voter_record_type, 0, &record);
+    }
+}
+
+static void record_done(struct metadata_command *command, int16_t error)
+{
+    struct metadata_log *log = command->wait.from->broker->metadata;
+    (void)error; /* looked at again with the next tick */
+    log->is_recording_voters = false;
+}
+
+/* The first leader of a cluster that changes its voters records the first of them: itself. */
+static void record_voters(struct metadata_log *log)
+{
+    int known;
+    image_voters(log->image, &known);
+    if (known == 0 && log->broker->changes_voters && log->announced &&
+        !log->is_recording_voters) {
+        log->is_recording_voters = true;
+        log->record_voters =
+            (struct metadata_command){.run = record_run, .done = record_done};
+        metadata_submit(&log->broker->shards[0], &log->record_voters);
+    }
+}
+
 void metadata_members_update(struct metadata_log *log)
 {
     const struct broker *broker = log->broker;
@@ -54,18 +129,21 @@ void metadata_members_update(struct metadata_log *log)
     if (!leads || !broker->in_cluster) {
         return;
     }
+    record_voters(log);
     size_t now_count;
     const struct raft_member *now = raft_members(log->group->raft, &now_count);
-    size_t most = (size_t)(broker->voter_count + image_broker_count(log->image));
+    const struct voters voters = voters_of(log);
+    size_t most = (size_t)(voters.count + image_broker_count(log->image));
     struct raft_member *wanted = memory_new_zero(most, sizeof *wanted);
     size_t count = 0;
     bool is_same = true;
-    for (int i = 0; i < broker->voter_count; i++) {
-        wanted[count++] = (struct raft_member){broker->voters[i].node_id, RAFT_VOTER};
+    for (int i = 0; i < voters.count; i++) {
+        int32_t id = voters.items[i].node_id;
+        wanted[count++] = (struct raft_member){id, flags_for_voter(log, id)};
     }
     for (int i = 0; i < image_broker_count(log->image); i++) {
         int32_t id = image_broker(log->image, i)->broker_id;
-        if (!is_voter(broker, id)) {
+        if (!is_voter(voters, id)) {
             wanted[count++] = (struct raft_member){id, RAFT_LEARNER};
         }
     }
@@ -80,6 +158,30 @@ void metadata_members_update(struct metadata_log *log)
     free(wanted);
 }
 
+static struct voters voters_in(const struct broker *broker, const struct cluster_image *image)
+{
+    return image->voter_count > 0 ? (struct voters){image->voters, image->voter_count}
+                                  : (struct voters){broker->voters, broker->voter_count};
+}
+
+static void link_voters(struct shard *shard, struct voters before, struct voters now,
+                        const struct cluster_image *picture)
+{
+    for (int i = 0; i < before.count; i++) {
+        int32_t id = before.items[i].node_id;
+        if (!is_voter(now, id) && cluster_image_find(picture, id) == NULL) {
+            peers_drop(shard, id);
+        }
+    }
+    assert(now.count > 0);
+    for (int i = 0; i < now.count; i++) {
+        struct peer_address address = {.node = now.items[i].node_id,
+                                       .host = now.items[i].host,
+                                       .port = now.items[i].port};
+        peers_put(shard, &address);
+    }
+}
+
 void metadata_members_link(struct shard *shard, const struct cluster_image *before,
                            const struct cluster_image *now)
 {
@@ -88,15 +190,22 @@ void metadata_members_link(struct shard *shard, const struct cluster_image *befo
     if (!broker->in_cluster) {
         return;
     }
+    struct voters voters = voters_in(broker, now);
+    if (now->voter_count > 0) {
+        link_voters(shard, voters_in(broker, before), voters, now);
+    }
+    if (shard->number == 0) {
+        cluster_keep_voters(broker, now);
+    }
     for (int32_t i = 0; i < before->broker_count; i++) {
         int32_t id = before->brokers[i].id;
-        if (!is_voter(broker, id) && cluster_image_find(now, id) == NULL) {
+        if (!is_voter(voters, id) && cluster_image_find(now, id) == NULL) {
             peers_drop(shard, id);
         }
     }
     for (int32_t i = 0; i < now->broker_count; i++) {
         const struct cluster_broker *other = &now->brokers[i];
-        if (is_voter(broker, other->id) || other->endpoint_count == 0) {
+        if (is_voter(voters, other->id) || other->endpoint_count == 0) {
             continue;
         }
         const struct cluster_endpoint *endpoint =

@@ -1,5 +1,6 @@
-/* Who takes part in the metadata group: the voters of controller.quorum.voters vote; brokers that
- * are none of them learn, from their registration until they are unregistered. */
+/* Who takes part in the metadata group: the voters of controller.quorum.voters, or else of the
+ * metadata itself, vote; brokers that are none of them learn, from their registration until they
+ * are unregistered. */
 #ifndef OTTLA_BROKER_SERVER_METADATA_MEMBERS_H
 #define OTTLA_BROKER_SERVER_METADATA_MEMBERS_H
 
@@ -10,7 +11,8 @@
  * caller frees. */
 struct raft_member *metadata_members_at_start(const struct broker *broker, size_t *count);
 
-/* On the leader: makes the learners those that are registered. */
+/* On the leader: makes the members those that vote by now, and as learners those that are to vote
+ * or are registered. */
 void metadata_members_update(struct metadata_log *log);
 
 /* The nodes that this shard reaches are the voters and the brokers of the picture. */

@@ -63,6 +63,9 @@ struct metadata_log {
 
     struct fencing fencing;
 
+    struct metadata_command record_voters; /* the log's own command, see metadata_members.c */
+    bool is_recording_voters;
+
     struct metadata_command snapshot;    /* the log's own command */
     struct proposal log_start;           /* follows a snapshot */
     int64_t snapshot_offset;             /* of the last snapshot's batch */

@@ -56,7 +56,10 @@ int broker_run(const struct config *config)
     raise_file_limit();
     block_signals(&signals);
     enum status status = broker_open(broker);
-    int code = status == STATUS_OK ? wait_for_stop(broker, &signals) : 1;
+    int code = status == STATUS_CLOSED ? 0 : 1; /* told to stop while it looked for others */
+    if (status == STATUS_OK) {
+        code = wait_for_stop(broker, &signals);
+    }
     broker_stop(broker);
     broker_free(broker);
     log_info("server", "stopped");

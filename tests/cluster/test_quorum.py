@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""How a cluster comes into being: directories are formatted, and refused when they belong elsewhere.
+"""How a cluster comes into being and changes: directories are formatted, and refused when they
+belong elsewhere; the first node stands alone, others find it, learn and vote, and leave again.
 """
 import os
 import subprocess
 import sys
+from base64 import urlsafe_b64decode
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
-from client import batch  # noqa: E402
+from client import NONE, batch, wait_for  # noqa: E402
 from cluster import Cluster, new_cluster_id  # noqa: E402
 from ottla import TOP  # noqa: E402
 
@@ -127,6 +129,149 @@ def test_what_is_formatted_stays():
         code, said = ottla("format", "-t", "second", "-g", *words)
         assert code == 1 and "belongs to cluster first, not to second" in said, said
         assert ottla("format")[0] == 2
+    finally:
+        cluster.close()
+
+
+UNSUPPORTED, DUPLICATE_VOTER, VOTER_NOT_FOUND, WRONG_CLUSTER = 35, 126, 127, 104
+
+
+def growing_cluster(count):
+    """Nodes that know each other's addresses and not who votes; the first is formatted to."""
+    cluster = Cluster(count)
+    quorum = cluster[1].overrides["controller.quorum.voters"]
+    addresses = ",".join(one.split("@")[1] for one in quorum.split(","))
+    for node in cluster:
+        settings = cluster[node].overrides
+        del settings["controller.quorum.voters"], settings["cluster.id"]
+        settings["controller.quorum.bootstrap.servers"] = addresses
+        format_node(cluster[node], cluster.cluster_id, "--standalone" if node == 1 else "-N")
+    return cluster
+
+
+def described(cluster, node):
+    with cluster.connect(node, 20.0) as client:
+        answer = client.call("DescribeQuorum", 2, topics=[
+            {"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}])
+    assert answer["errorCode"] == NONE, answer
+    return answer
+
+
+def members(cluster, node):
+    """(voters, observers) as the node tells them."""
+    found = described(cluster, node)["topics"][0]["partitions"][0]
+    assert found["errorCode"] == NONE, found
+    return tuple(sorted(one["replicaId"] for one in found[kind])
+                 for kind in ("currentVoters", "observers"))
+
+
+def wait_members(cluster, voters, observers):
+    wait_for("voters %s, observers %s" % (voters, observers), lambda: all(
+        members(cluster, node) == (voters, observers) for node in cluster.running()), 20)
+
+
+def directory_id(broker):
+    text = properties(broker.data_dir)["directory.id"]
+    return urlsafe_b64decode(text + "==")
+
+
+def add_voter(cluster, asked, node, cluster_id=None):
+    address = cluster[node].overrides["listeners"].split("CONTROLLER://")[1]
+    host, port = address.rsplit(":", 1)
+    with cluster.connect(asked, 20.0) as client:
+        return client.call("AddRaftVoter", 1, clusterId=cluster_id, timeoutMs=10000, voterId=node,
+                           voterDirectoryId=directory_id(cluster[node]), ackWhenCommitted=True,
+                           listeners=[{"name": "CONTROLLER", "host": host, "port": int(port)}])
+
+
+def remove_voter(cluster, asked, node, directory=None):
+    with cluster.connect(asked, 20.0) as client:
+        return client.call("RemoveRaftVoter", 0, clusterId=cluster.cluster_id, voterId=node,
+                           voterDirectoryId=directory or directory_id(cluster[node]))
+
+
+def create(cluster, node, name):
+    with cluster.connect(node, 20.0) as client:
+        answer = client.call("CreateTopics", 7, timeoutMs=20000, topics=[
+            {"name": name, "numPartitions": 3, "replicationFactor": 3}])["topics"][0]
+    assert answer["errorCode"] == NONE, answer
+
+
+def test_a_cluster_grows_and_shrinks():
+    cluster = growing_cluster(3)
+    try:
+        cluster.start_all()
+        wait_members(cluster, [1], [2, 3])
+        create(cluster, 2, "t")
+        assert add_voter(cluster, 3, 2, cluster.cluster_id)["errorCode"] == NONE
+        wait_members(cluster, [1, 2], [3])
+        assert add_voter(cluster, 2, 3)["errorCode"] == NONE
+        wait_members(cluster, [1, 2, 3], [])
+        nodes = {one["nodeId"]: one["listeners"][0] for one in described(cluster, 2)["nodes"]}
+        for node in cluster:
+            address = "%s:%d" % (nodes[node]["host"], nodes[node]["port"])
+            assert cluster[node].overrides["listeners"].endswith("CONTROLLER://" + address), nodes
+        cluster.kill(1)
+        create(cluster, 2, "without")
+        cluster.wait_led("without", 3)
+        cluster.start(1)
+        for node in cluster:
+            cluster.kill(node)
+        cluster.start_all()
+        create(cluster, 1, "again")
+        assert remove_voter(cluster, 2, 1)["errorCode"] == NONE
+        wait_members(cluster, [2, 3], [1])
+        create(cluster, 1, "later")
+        cluster.kill(1)
+        create(cluster, 3, "last")
+        cluster.start(1)
+        assert add_voter(cluster, 1, 1)["errorCode"] == NONE
+        wait_members(cluster, [1, 2, 3], [])
+        for node in cluster:
+            cluster.stop(node)
+    except BaseException:
+        cluster.close(failed=True)
+        raise
+    cluster.close()
+
+
+def test_changes_of_voters_that_are_refused():
+    cluster = growing_cluster(2)
+    try:
+        cluster.start_all()
+        answer = add_voter(cluster, 2, 1)
+        assert answer["errorCode"] == DUPLICATE_VOTER, answer
+        assert answer["errorMessage"].startswith("The voter id for ReplicaKey(id=1, "), answer
+        assert add_voter(cluster, 1, 2, "other")["errorCode"] == WRONG_CLUSTER
+        answer = remove_voter(cluster, 2, 2)
+        assert answer["errorCode"] == VOTER_NOT_FOUND, answer
+        assert remove_voter(cluster, 1, 1)["errorCode"] == VOTER_NOT_FOUND, "the only one"
+        assert add_voter(cluster, 1, 2)["errorCode"] == NONE
+        wait_members(cluster, [1, 2], [])
+        assert remove_voter(cluster, 1, 2, bytes(15) + b"x")["errorCode"] == VOTER_NOT_FOUND
+        for node in cluster:
+            cluster.stop(node)
+    finally:
+        cluster.close()
+    with Cluster(2) as cluster:
+        answer = add_voter(cluster, 1, 2)
+        assert answer["errorCode"] == UNSUPPORTED, answer
+        assert "kraft.version feature is 0" in answer["errorMessage"], answer
+        assert remove_voter(cluster, 1, 2)["errorCode"] == UNSUPPORTED
+
+
+def test_a_node_that_names_itself_alone():
+    """As in the stock server.properties: it needs no format, and no other node."""
+    cluster = Cluster(1)
+    settings = cluster[1].overrides
+    address = settings.pop("controller.quorum.voters").split("@")[1]
+    settings["controller.quorum.bootstrap.servers"] = address
+    del settings["cluster.id"]
+    try:
+        cluster.start_all()
+        cluster.create_topic("t", replication=1)
+        cluster.stop(1)
+        assert not os.path.exists(os.path.join(cluster[1].data_dir, "quorum.voters"))
     finally:
         cluster.close()
 

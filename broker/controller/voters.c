@@ -1,0 +1,111 @@
+/* The voters on metadata change, one at a time. Owns nothing: each command looks at the voters in
+ * the image and records the one that comes or goes; Raft's members follow
+ * (server/metadata_members.h). */
+#include "broker/controller/controller.h"
+
+#include <assert.h>
+
+#include "messages/ottla_records.h"
+
+static struct view key_text(struct arena *arena, int32_t id, struct uuid directory_id)
+{
+    char directory[UUID_TEXT_LENGTH + 1];
+    uuid_text(directory_id, directory);
+    return arena_format(arena, "ReplicaKey(id=%d, directoryId=%s)", id,
+                        uuid_is_zero(directory_id) ? "<undefined>" : directory);
+}
+
+static struct view keys_text(const struct controller *controller, struct arena *arena)
+{
+    int count;
+    const struct quorum_voter *voters = image_voters(controller->image, &count);
+    struct view text = VIEW_LITERAL("[");
+    for (int i = 0; i < count; i++) {
+        struct view key = key_text(arena, voters[i].node_id, voters[i].directory_id);
+        text = arena_format(arena, "%.*s%s%.*s", VIEW_PRINT(text), i > 0 ? ", " : "",
+                            VIEW_PRINT(key));
+    }
+    return arena_format(arena, "%.*s]", VIEW_PRINT(text));
+}
+
+static const struct quorum_voter *find_voter(const struct controller *controller, int32_t id)
+{
+    int count;
+    const struct quorum_voter *voters = image_voters(controller->image, &count);
+    for (int i = 0; i < count; i++) {
+        if (voters[i].node_id == id) {
+            return &voters[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_fixed(const struct controller *controller)
+{
+    int count;
+    image_voters(controller->image, &count);
+    return count == 0;
+}
+
+struct refusal controller_add_voter(const struct controller *controller,
+                                    const struct add_raft_voter_request *request,
+                                    struct view listener, struct arena *arena,
+                                    struct record_list *records)
+{
+    assert(request != NULL && records != NULL);
+    const struct add_raft_voter_request_listener *found = NULL;
+    if (is_fixed(controller)) {
+        return (struct refusal){KAFKA_UNSUPPORTED_VERSION,
+                                VIEW_LITERAL("Cluster doesn't support adding voter because the "
+                                             "kraft.version feature is 0")};
+    }
+    for (int32_t i = 0; i < request->listeners_count && found == NULL; i++) {
+        bool fits = listener.data == NULL || view_equal(request->listeners[i].name, listener);
+        found = fits ? &request->listeners[i] : NULL;
+    }
+    if (request->voter_id < 0 || found == NULL || found->host.length == 0) {
+        return (struct refusal){
+            KAFKA_INVALID_REQUEST,
+            arena_format(arena, "Add voter request didn't include the default listener: %.*s",
+                         VIEW_PRINT(listener))};
+    }
+    if (find_voter(controller, request->voter_id) != NULL) {
+        struct view key = key_text(arena, request->voter_id, request->voter_directory_id);
+        struct view keys = keys_text(controller, arena);
+        return (struct refusal){
+            KAFKA_DUPLICATE_VOTER,
+            arena_format(arena, "The voter id for %.*s is already part of the set of voters %.*s.",
+                         VIEW_PRINT(key), VIEW_PRINT(keys))};
+    }
+    struct voter_record record = {request->voter_id, request->voter_directory_id, found->host,
+                                  found->port};
+    record_list_add(records, &voter_record_type, 0, &record);
+    return (struct refusal){KAFKA_NONE, VIEW_NULL};
+}
+
+struct refusal controller_remove_voter(const struct controller *controller,
+                                       const struct remove_raft_voter_request *request,
+                                       struct arena *arena, struct record_list *records)
+{
+    assert(request != NULL && records != NULL);
+    int count;
+    image_voters(controller->image, &count);
+    const struct quorum_voter *voter = find_voter(controller, request->voter_id);
+    if (is_fixed(controller)) {
+        return (struct refusal){KAFKA_UNSUPPORTED_VERSION,
+                                VIEW_LITERAL("Cluster doesn't support removing voter because the "
+                                             "kraft.version feature is 0")};
+    }
+    if (voter == NULL || count == 1 ||
+        !uuid_equal(voter->directory_id, request->voter_directory_id)) {
+        struct view key = key_text(arena, request->voter_id, request->voter_directory_id);
+        struct view keys = keys_text(controller, arena);
+        return (struct refusal){
+            KAFKA_VOTER_NOT_FOUND,
+            arena_format(arena, "Cannot remove voter %.*s from the set of voters %.*s",
+                         VIEW_PRINT(key), VIEW_PRINT(keys))};
+    }
+    struct remove_voter_record record = {.voter_id = request->voter_id};
+    record_list_add(records, &remove_voter_record_type, 0, &record);
+    return (struct refusal){KAFKA_NONE, VIEW_NULL};
+}
