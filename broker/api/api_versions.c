@@ -7,11 +7,13 @@
 #include <ctype.h>
 #include <stdio.h>
 
+#include "broker/api/features.h"
 #include "broker/api/handlers.h"
 #include "broker/api/request.h"
 #include "broker/api/service.h"
 #include "broker/config/listeners.h"
 #include "broker/server/broker.h"
+#include "broker/server/metadata_log.h"
 #include "messages/api_versions.h"
 #include "messages/errors.h"
 #include "protocol/api_table.h"
@@ -49,6 +51,34 @@ static void list_services(struct request *request, struct api_versions_response 
                        api_find(services[i].key));
         }
     }
+}
+
+/* A feature that is off is not among those in force; clients up to version 3 take none whose lowest
+ * level is 0 (KAFKA-17011). */
+static void list_features(struct request *request, struct api_versions_response *response)
+{
+    const struct broker *broker = request->home->broker;
+    struct feature features[FEATURE_COUNT];
+    features_list(broker, features);
+    response->supported_features =
+        request_take(request, FEATURE_COUNT, sizeof *response->supported_features);
+    response->finalized_features =
+        request_take(request, FEATURE_COUNT, sizeof *response->finalized_features);
+    response->finalized_features_epoch = metadata_delivered(broker);
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        const struct feature *feature = &features[i];
+        if (feature->lowest > 0 || request->api_version > 3) {
+            response->supported_features[response->supported_features_count++] =
+                (struct api_versions_response_supported_feature_key){
+                    feature->name, feature->lowest, feature->highest};
+        }
+        if (feature->level > 0) {
+            response->finalized_features[response->finalized_features_count++] =
+                (struct api_versions_response_finalized_feature_key){
+                    feature->name, feature->level, feature->level};
+        }
+    }
+    assert(response->supported_features_count <= FEATURE_COUNT);
 }
 
 static void answer_future_version(struct request *request)
@@ -93,6 +123,7 @@ void api_versions_handle(struct request *request)
         snprintf(connection->software_version, sizeof connection->software_version, "%.*s",
                  VIEW_PRINT(message->client_software_version));
         list_services(request, &response);
+        list_features(request, &response);
     }
     request_answer(request, request->home, &response);
 }

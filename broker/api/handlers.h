@@ -39,6 +39,7 @@ void alter_partition_reassignments_handle(struct request *request);
 void list_partition_reassignments_handle(struct request *request);
 void describe_cluster_handle(struct request *request);
 void describe_quorum_handle(struct request *request);
+void update_features_handle(struct request *request);
 void unregister_broker_handle(struct request *request);
 void add_raft_voter_handle(struct request *request);
 void remove_raft_voter_handle(struct request *request);

@@ -40,6 +40,7 @@ static const struct service services[] = {
     {API_LIST_PARTITION_REASSIGNMENTS, list_partition_reassignments_handle},
     {API_OFFSET_DELETE, offset_delete_handle},
     {API_DESCRIBE_QUORUM, describe_quorum_handle, describe_quorum_refuse},
+    {API_UPDATE_FEATURES, update_features_handle},
     {API_DESCRIBE_CLUSTER, describe_cluster_handle},
     {API_UNREGISTER_BROKER, unregister_broker_handle, unregister_broker_refuse},
     {API_ADD_RAFT_VOTER, add_raft_voter_handle, add_raft_voter_refuse},
@@ -87,6 +88,7 @@ bool service_for_controllers(int16_t key)
     case API_API_VERSIONS:
     case API_DESCRIBE_QUORUM:
     case API_DESCRIBE_CLUSTER:
+    case API_UPDATE_FEATURES:
     case API_UNREGISTER_BROKER:
     case API_ADD_RAFT_VOTER:
     case API_REMOVE_RAFT_VOTER:

@@ -327,6 +327,7 @@ static enum status apply_voter(struct image *image, const void *message,
                                struct image_changes *changes)
 {
     const struct voter_record *record = message;
+    assert(image->voter_count >= 0);
     int at = voter_place(image, record->voter_id);
     if (is_voter(image, at, record->voter_id)) {
         remove_voter(image, at);

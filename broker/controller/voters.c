@@ -20,6 +20,7 @@ static struct view keys_text(const struct controller *controller, struct arena *
     int count;
     const struct quorum_voter *voters = image_voters(controller->image, &count);
     struct view text = VIEW_LITERAL("[");
+    assert(count > 0);
     for (int i = 0; i < count; i++) {
         struct view key = key_text(arena, voters[i].node_id, voters[i].directory_id);
         text = arena_format(arena, "%.*s%s%.*s", VIEW_PRINT(text), i > 0 ? ", " : "",

@@ -54,6 +54,7 @@ bool cluster_is_own(const struct broker *broker, struct view address)
 {
     struct view host;
     uint16_t port;
+    assert(broker->listeners.count > 0);
     if (!host_port_parse(address, &host, &port)) {
         return false;
     }
@@ -130,6 +131,7 @@ enum status cluster_find_voters(struct broker *broker)
         status = status == STATUS_OK ? quorum_file_write(path, first, now) : status;
     }
     if (status == STATUS_OK) {
+        assert(now.count > 0 && first.count > 0);
         broker->voters = now.voters;
         broker->voter_count = now.count;
         broker->first_voters = first.voters;

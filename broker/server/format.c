@@ -93,6 +93,7 @@ static enum status make(const struct config *config, const struct format_setting
 static bool check_all(const struct view *paths, uint32_t count)
 {
     bool is_free = true;
+    assert(paths != NULL);
     for (uint32_t i = 0; i < count && is_free; i++) {
         char *path = view_copy_text(paths[i]);
         is_free = !log_dir_is_formatted(path) || refuse(path) == 0;

@@ -45,6 +45,7 @@ static struct view line_after(struct view text, const char *start)
 
 static enum status read_list(struct view text, struct arena *arena, struct quorum_list *list)
 {
+    assert(arena != NULL);
     list->count = 0;
     list->voters = arena_take(arena, QUORUM_VOTER_LIMIT, sizeof *list->voters);
     if (list->voters == NULL) {
@@ -67,6 +68,7 @@ enum status quorum_file_read(const char *directory, struct arena *arena,
 {
     char path[FILE_PATH_MAX];
     struct buffer bytes = {0};
+    assert(first != NULL && now != NULL);
     path_of(directory, path);
     enum status status = file_read_whole(path, FILE_MOST_BYTES, &bytes);
     if (status == STATUS_OK) {

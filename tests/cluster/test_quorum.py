@@ -260,6 +260,55 @@ def test_changes_of_voters_that_are_refused():
         assert remove_voter(cluster, 1, 2)["errorCode"] == UNSUPPORTED
 
 
+INVALID_UPDATE = 95
+
+
+def features(client, version=4):
+    answer = client.call("ApiVersions", version, clientSoftwareName="t",
+                         clientSoftwareVersion="1")
+    assert answer["errorCode"] == NONE and answer["finalizedFeaturesEpoch"] >= 0, answer
+    supported = {one["name"]: (one["minVersion"], one["maxVersion"])
+                 for one in answer["supportedFeatures"]}
+    finalized = {one["name"]: one["maxVersionLevel"] for one in answer["finalizedFeatures"]}
+    return supported, finalized
+
+
+def update(client, feature, level, kind=1, version=2):
+    answer = client.call("UpdateFeatures", version, timeoutMs=10000, validateOnly=False,
+                         featureUpdates=[{"feature": feature, "maxVersionLevel": level,
+                                          "allowDowngrade": False, "upgradeType": kind}])
+    return answer["errorCode"], answer["errorMessage"], answer.get("results")
+
+
+def test_features_are_told_and_stay_as_they_are():
+    cluster = growing_cluster(1)
+    try:
+        cluster.start_all()
+        with cluster.connect(1) as client:
+            assert features(client) == ({"metadata.version": (33, 33), "kraft.version": (0, 1)},
+                                        {"metadata.version": 33, "kraft.version": 1})
+            assert update(client, "kraft.version", 1)[0] == NONE
+        cluster.stop(1)
+    finally:
+        cluster.close()
+    with Cluster(1) as cluster, cluster.connect(1) as client:
+        assert features(client)[1] == {"metadata.version": 33}
+        assert features(client, 3)[0] == {"metadata.version": (33, 33)}
+        error, why, results = update(client, "metadata.version", 33, version=1)
+        assert error == NONE and why is None, (error, why)
+        assert [one["feature"] for one in results] == ["metadata.version"], results
+        start = ("The update failed for all features since the following feature had an error: "
+                 "Invalid update version %d for feature %s. ")
+        for feature, level, kind, why in [
+                ("metadata.version", 32, 2, "Local controller 1 only supports versions 33"),
+                ("metadata.version", 33, 0,
+                 "The controller does not support the given upgrade type."),
+                ("kraft.version", 1, 2, "Can't downgrade to a newer version."),
+                ("no.feature", 1, 1, "Local controller 1 does not support this feature.")]:
+            found = update(client, feature, level, kind)
+            assert found[:2] == (INVALID_UPDATE, start % (level, feature) + why), found
+
+
 def test_a_node_that_names_itself_alone():
     """As in the stock server.properties: it needs no format, and no other node."""
     cluster = Cluster(1)
