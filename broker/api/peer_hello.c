@@ -28,7 +28,7 @@ static void judge(struct request *request, const struct peer_hello_request *hell
         response->error_code = KAFKA_DUPLICATE_BROKER_REGISTRATION;
         response->error_message = arena_format(arena, "both nodes have node.id %d",
                                                broker->node_id);
-    } else if (!broker->in_cluster) {
+    } else if (!broker->in_cluster && !peers_any(broker)) {
         response->error_code = KAFKA_INVALID_REQUEST;
         response->error_message = arena_format(
             arena, "node %d stands alone: its controller.quorum.voters names nobody else",

@@ -97,8 +97,10 @@ struct refusal controller_remove_voter(const struct controller *controller,
                                 VIEW_LITERAL("Cluster doesn't support removing voter because the "
                                              "kraft.version feature is 0")};
     }
-    if (voter == NULL || count == 1 ||
-        !uuid_equal(voter->directory_id, request->voter_directory_id)) {
+    bool is_this = voter != NULL &&
+                   (uuid_is_zero(voter->directory_id) || /* not known: it was a fixed voter */
+                    uuid_equal(voter->directory_id, request->voter_directory_id));
+    if (!is_this || count == 1) {
         struct view key = key_text(arena, request->voter_id, request->voter_directory_id);
         struct view keys = keys_text(controller, arena);
         return (struct refusal){

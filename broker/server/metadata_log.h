@@ -56,7 +56,7 @@ int64_t metadata_next_offset(const struct broker *broker);
  * caller's. Memory stays the caller's until then. */
 void metadata_await(struct shard *from, struct metadata_wait *wait);
 
-/* What is below this offset is in force here. Any thread. */
+/* What is below this offset is in force here; 0 before the log is opened. Any thread. */
 int64_t metadata_delivered(const struct broker *broker);
 
 /* Opens the metadata group when shard 0 runs; ends in broker_opened. */

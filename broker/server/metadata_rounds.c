@@ -230,5 +230,6 @@ void metadata_await(struct shard *from, struct metadata_wait *wait)
 
 int64_t metadata_delivered(const struct broker *broker)
 {
-    return atomic_load_explicit(&broker->metadata->delivered, memory_order_acquire);
+    const struct metadata_log *log = broker->metadata;
+    return log == NULL ? 0 : atomic_load_explicit(&log->delivered, memory_order_acquire);
 }
