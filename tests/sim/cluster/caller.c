@@ -112,6 +112,7 @@ void caller_ask(struct caller *caller, int node, enum api_key api_key, int16_t v
     }
     wire_send(line->wire, 0, frame.data, frame.length);
     buffer_free(&frame);
-    world_after((uint64_t)CALL_TIMEOUT_MS * MS_NS, timed_out, caller,
+    uint64_t patience_ms = world_chance(20) ? world_random(IMPATIENT_MS) : CALL_TIMEOUT_MS;
+    world_after(patience_ms * MS_NS, timed_out, caller,
                 (uint64_t)caller->correlation);
 }

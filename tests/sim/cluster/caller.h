@@ -9,7 +9,7 @@
 #include "messages/api_keys.h"
 #include "tests/sim/cluster/network.h"
 
-enum { CALL_TIMEOUT_MS = 3000 };
+enum { CALL_TIMEOUT_MS = 3000, IMPATIENT_MS = 300 };
 
 struct caller;
 

@@ -9,6 +9,7 @@
 #include <uthash.h>
 
 #include "base/memory.h"
+#include "broker/controller/cluster_image.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/group.h"
 #include "broker/group/partition.h"
@@ -16,6 +17,7 @@
 #include "broker/group/topic_logs.h"
 #include "protocol/crc32c.h"
 #include "protocol/records.h"
+#include "tests/sim/cluster/clients.h"
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
 
@@ -44,11 +46,18 @@ struct committed {
 
 static struct term_leader *leaders;
 static struct committed *batches;
+static int64_t committed_ends[MODEL_PARTITIONS];
 
 void check_start(void)
 {
     leaders = NULL;
     batches = NULL;
+    memset(committed_ends, 0, sizeof committed_ends);
+}
+
+int64_t check_committed_end(int partition)
+{
+    return committed_ends[partition];
 }
 
 void check_end(void)
@@ -141,6 +150,11 @@ static void note_batch(const struct partition *partition, struct view batch)
     probe.key.partition = partition->number;
     probe.key.base_offset = header.base_offset;
     HASH_FIND(hh, batches, &probe.key, sizeof probe.key, known);
+    if (strcmp(topic_log_name(partition->group), WORK_TOPIC) == 0) {
+        int64_t *end = &committed_ends[partition->number];
+        int64_t here = batch_last_offset(&header) + 1;
+        *end = here > *end ? here : *end;
+    }
     uint32_t crc = crc32c(batch);
     int32_t node = node_current()->id;
     world_note(crc);
@@ -222,7 +236,28 @@ static void check_group(struct roll_call *call, const struct group *group,
     } else if (led->applied_index != group->applied_index ||
                raft_last_index(led->raft) != led->applied_index) {
         miss(call, group, node, "it is behind");
+    } else if (leading != node) {
+        struct raft_peer_info peer;
+        bool known = raft_peer_info(led->raft, node->id, &peer);
+        if (!known || peer.match_index < led->applied_index) {
+            miss(call, group, node, "its leader does not know what it has");
+        }
     }
+}
+
+bool check_is_known(int32_t id, bool fenced)
+{
+    for (int n = 0; n < cluster.count; n++) {
+        const struct broker *broker = cluster.nodes[n].broker;
+        for (int i = 0; broker != NULL && i < broker->shard_count; i++) {
+            const struct cluster_broker *known =
+                cluster_image_find(broker->shards[i].replicas->cluster, id);
+            if (known == NULL || known->is_fenced != fenced) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 bool check_is_whole(bool tell)
@@ -248,6 +283,9 @@ static void compare_logs(const struct partition *a, const struct partition *b)
     int64_t end = partition_log_end(a->log);
     world_require(end == partition_log_end(b->log), "%s-%d ends at %" PRId64 " and %" PRId64,
                   topic_log_name(a->group), a->number, end, partition_log_end(b->log));
+    world_require(partition_log_start(a->log) == partition_log_start(b->log),
+                  "%s-%d begins at %" PRId64 " and %" PRId64, topic_log_name(a->group), a->number,
+                  partition_log_start(a->log), partition_log_start(b->log));
     const struct log_epoch *epochs[2];
     size_t counts[2];
     epochs[0] = partition_log_epochs(a->log, &counts[0]);

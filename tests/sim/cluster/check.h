@@ -23,7 +23,13 @@ void check_node_started(struct sim_node *node);
  * have applied the same. Says what is missing, when asked. */
 bool check_is_whole(bool tell);
 
-/* Compares every byte of all replicas' logs. */
+/* What is committed of a partition of the work topic, by any node's word. */
+int64_t check_committed_end(int partition);
+
+/* Whether all nodes that run know this one as fenced, or all know it as there. */
+bool check_is_known(int32_t node, bool fenced);
+
+/* Compares all replicas' logs: where they begin and end, and their epochs. */
 void check_replicas(void);
 
 #endif

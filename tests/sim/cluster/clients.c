@@ -14,6 +14,7 @@ enum { CLIENTS_MOST = PLACES_MAX - CLIENT_PLACE, METADATA_VERSION = 12 };
 static struct client clients[CLIENTS_MOST];
 static int count;
 static bool stopping;
+static bool busy;                /* clients hardly wait between two requests */
 static uint64_t last_serial;
 
 int client_any_node(void)
@@ -58,22 +59,28 @@ static void go_on(void *context, uint64_t tag)
     case CLIENT_ADMIN:
         admin_next(client);
         break;
+    case CLIENT_WITNESS:
+        witness_next(client);
+        break;
     }
 }
 
 void client_later(struct client *client, uint64_t most_ms)
 {
     assert(!caller_waits(&client->caller));
-    world_after(1000 + world_random(most_ms * MS_NS + 1), go_on, client, 0);
+    uint64_t most_ns = most_ms * MS_NS / (busy ? 6 : 1);
+    world_after(1000 + world_random(most_ns + 1), go_on, client, 0);
 }
 
-static int32_t leader_in(const struct metadata_response *response, int partition)
+static int32_t leader_in(const struct metadata_response *response, int partition,
+                         int32_t *epoch)
 {
     for (int32_t t = 0; response != NULL && t < response->topics_count; t++) {
         const struct metadata_response_metadata_response_topic *topic = &response->topics[t];
         for (int32_t i = 0; i < topic->partitions_count; i++) {
             if (topic->partitions[i].partition_index == partition &&
                 topic->partitions[i].error_code == KAFKA_NONE) {
+                *epoch = topic->partitions[i].leader_epoch;
                 return topic->partitions[i].leader_id;
             }
         }
@@ -84,7 +91,7 @@ static int32_t leader_in(const struct metadata_response *response, int partition
 static void metadata_came(void *owner, const void *response)
 {
     struct client *client = owner;
-    int32_t leader = leader_in(response, client->partition);
+    int32_t leader = leader_in(response, client->partition, &client->leader_epoch);
     client->knows = leader >= 1 && leader <= cluster.count;
     client->node = client->knows ? leader : client->node;
     client_later(client, client->knows ? 0 : 100);
@@ -118,12 +125,14 @@ static void add(enum client_kind kind, int number)
 void clients_start(int producers, int consumers, int committers, int admins, int replicas)
 {
     int counts[] = {[CLIENT_PRODUCER] = producers, [CLIENT_CONSUMER] = consumers,
-                    [CLIENT_COMMITTER] = committers, [CLIENT_ADMIN] = admins};
+                    [CLIENT_COMMITTER] = committers, [CLIENT_ADMIN] = admins,
+                    [CLIENT_WITNESS] = 1};
     count = 0;
     stopping = false;
+    busy = world_chance(8);
     last_serial = 0;
     model_start();
-    for (int kind = 0; kind <= CLIENT_ADMIN; kind++) {
+    for (int kind = 0; kind <= CLIENT_WITNESS; kind++) {
         for (int i = 0; i < counts[kind]; i++) {
             add((enum client_kind)kind, i);
         }
@@ -133,6 +142,25 @@ void clients_start(int producers, int consumers, int committers, int admins, int
             clients[i].batch = replicas; /* of the topics it makes */
         }
     }
+}
+
+bool clients_producers_are_done(void)
+{
+    for (int i = 0; i < count; i++) {
+        if (clients[i].kind == CLIENT_PRODUCER && !clients[i].done) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct client *clients_any(enum client_kind kind)
+{
+    const struct client *client;
+    do {
+        client = &clients[world_random((uint64_t)count)];
+    } while (client->kind != kind);
+    return client;
 }
 
 void clients_stop(void)

@@ -13,7 +13,12 @@
 /* The topic that producers write to. */
 #define WORK_TOPIC "work"
 
-enum client_kind { CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_COMMITTER, CLIENT_ADMIN };
+/* How many tries without an answer a committer remembers. */
+enum { DOUBTFUL_MOST = 64 };
+
+enum client_kind {
+    CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_COMMITTER, CLIENT_ADMIN, CLIENT_WITNESS
+};
 
 struct client {
     struct caller caller;
@@ -30,16 +35,21 @@ struct client {
     uint64_t first_serial;
     /* consumer */
     int64_t position;
+    int32_t leader_epoch;        /* as the metadata said */
     /* committer */
     int64_t committed;           /* acknowledged */
     int64_t sent;                /* the highest one that was tried */
     bool checks;                 /* the next thing is to read it back */
+    int64_t doubtful[DOUBTFUL_MOST]; /* tried, outcome unknown; the latest ones */
+    unsigned doubtful_count;
     /* admin */
     int topic;                   /* number of the topic under way */
     bool deletes;
     uint64_t unsure;             /* bit by bit: topics with a try whose outcome is not known; it may
                                     still take effect, at any later time */
     uint64_t existing;           /* bit by bit: topics that were acknowledged and not deleted */
+    /* witness; `committed` is what was acknowledged before it asked */
+    const struct client *asked;  /* the committer that it asks about */
 };
 
 /* Makes the work topic (with as many replicas as said) and so many clients of each kind. */
@@ -56,7 +66,7 @@ void clients_end(void);
 
 /* ---- Shared by the kinds ---- */
 
-/* Does the next thing after a while. */
+/* Does the next thing after a while; sooner in a seed whose clients are in a hurry. */
 void client_later(struct client *client, uint64_t most_ms);
 
 /* Whether the answer's error only means that it is to be tried again, elsewhere or later. */
@@ -72,6 +82,20 @@ void producer_next(struct client *client);
 void consumer_next(struct client *client);
 void committer_next(struct client *client);
 void admin_next(struct client *client);
+void witness_next(struct client *client);
+
+/* Whether no producer has anything under way any more. */
+bool clients_producers_are_done(void);
+
+/* One of a kind, at random. */
+const struct client *clients_any(enum client_kind kind);
+
+/* Whether a committer's offset may be read when everything up to `floor` was acknowledged before:
+ * a try that was given up may still wait on its connection, and come in behind a later one. */
+bool committer_may_have(const struct client *committer, int64_t floor, int64_t offset);
+
+/* Asks a node what the group of the committer of that number has committed. */
+void committer_ask_offset(struct client *client, int number, int node, answered *done);
 
 /* Whether clients are to stop. */
 bool clients_are_stopping(void);

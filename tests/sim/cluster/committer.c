@@ -14,9 +14,9 @@
 
 enum { FIND_VERSION = 3, COMMIT_VERSION = 8, FETCH_VERSION = 7, PACE_MS = 300, NAME = 32 };
 
-static struct view group_name(const struct client *client, char text[NAME])
+static struct view group_name(int number, char text[NAME])
 {
-    snprintf(text, NAME, "group-%d", client->number);
+    snprintf(text, NAME, "group-%d", number);
     return view_text(text);
 }
 
@@ -40,7 +40,7 @@ static void find(struct client *client)
 {
     char name[NAME];
     struct find_coordinator_request request = find_coordinator_request_default;
-    request.key = group_name(client, name);
+    request.key = group_name(client->number, name);
     caller_ask(&client->caller, client_any_node(), API_FIND_COORDINATOR, FIND_VERSION, &request,
                found);
 }
@@ -58,11 +58,25 @@ static bool is_good(struct client *client, int16_t error, const char *what)
     return false;
 }
 
+bool committer_may_have(const struct client *committer, int64_t floor, int64_t offset)
+{
+    for (unsigned i = 0; i < DOUBTFUL_MOST && i < committer->doubtful_count; i++) {
+        if (committer->doubtful[i] == offset) {
+            return true;
+        }
+    }
+    return offset >= floor && offset <= committer->sent;
+}
+
 static void committed(void *owner, const void *message)
 {
     struct client *client = owner;
     const struct offset_commit_response *response = message;
     client->checks = world_chance(3);
+    bool is_sure = response != NULL && response->topics[0].partitions[0].error_code == KAFKA_NONE;
+    if (!is_sure) {
+        client->doubtful[client->doubtful_count++ % DOUBTFUL_MOST] = client->sent;
+    }
     if (response == NULL) {
         client->knows = false;
         client_later(client, 50);
@@ -86,7 +100,7 @@ static void commit(struct client *client)
     topic.partitions = &part;
     topic.partitions_count = 1;
     struct offset_commit_request request = offset_commit_request_default;
-    request.group_id = group_name(client, name);
+    request.group_id = group_name(client->number, name);
     request.generation_id_or_member_epoch = -1;
     request.member_id = VIEW_EMPTY;
     request.group_instance_id = VIEW_NULL;
@@ -110,7 +124,7 @@ static void fetched(void *owner, const void *message)
         return;
     }
     int64_t offset = response->topics[0].partitions[0].committed_offset;
-    world_require(offset >= client->committed && offset <= client->sent,
+    world_require(committer_may_have(client, client->committed, offset),
                   "group %d: committed %" PRId64 ", sent %" PRId64 ", read back %" PRId64,
                   client->number, client->committed, client->sent, offset);
     client->committed = offset;
@@ -119,7 +133,7 @@ static void fetched(void *owner, const void *message)
     client_later(client, PACE_MS);
 }
 
-static void read_back(struct client *client)
+void committer_ask_offset(struct client *client, int number, int node, answered *done)
 {
     char name[NAME];
     int32_t partition = 0;
@@ -127,10 +141,10 @@ static void read_back(struct client *client)
         .name = VIEW_LITERAL(WORK_TOPIC), .partition_indexes = &partition,
         .partition_indexes_count = 1};
     struct offset_fetch_request request = offset_fetch_request_default;
-    request.group_id = group_name(client, name);
+    request.group_id = group_name(number, name);
     request.topics = &topic;
     request.topics_count = 1;
-    caller_ask(&client->caller, client->node, API_OFFSET_FETCH, FETCH_VERSION, &request, fetched);
+    caller_ask(&client->caller, node, API_OFFSET_FETCH, FETCH_VERSION, &request, done);
 }
 
 void committer_next(struct client *client)
@@ -142,7 +156,7 @@ void committer_next(struct client *client)
     if (!client->knows) {
         find(client);
     } else if (client->checks || clients_are_stopping()) {
-        read_back(client);
+        committer_ask_offset(client, client->number, client->node, fetched);
     } else {
         commit(client);
     }

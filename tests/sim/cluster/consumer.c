@@ -6,6 +6,7 @@
 #include "messages/errors.h"
 #include "messages/fetch.h"
 #include "protocol/records.h"
+#include "tests/sim/cluster/check.h"
 #include "tests/sim/cluster/clients.h"
 #include "tests/sim/cluster/world.h"
 
@@ -60,16 +61,23 @@ static void came(void *owner, const void *message)
         return;
     }
     const struct fetch_response_partition_data *part = &response->responses[0].partitions[0];
+    if (part->error_code == KAFKA_OFFSET_OUT_OF_RANGE && client->caller.node != client->node) {
+        client_later(client, 50); /* a follower that has not got so far: the leader is asked */
+        return;
+    }
     if (part->error_code != KAFKA_NONE) {
         world_require(client_may_retry(part->error_code), "consumer of partition %d at offset %"
-                      PRId64 ": error %d", client->partition, client->position,
-                      part->error_code);
+                      PRId64 ": error %d of node %d", client->partition, client->position,
+                      part->error_code, client->caller.node);
         client->knows = false;
         client_later(client, 100);
         return;
     }
+    world_require(part->high_watermark <= check_committed_end(client->partition),
+                  "partition %d: node %d says that %" PRId64 " is committed", client->partition,
+                  client->caller.node, part->high_watermark);
     read_records(client, part->records.bytes);
-    if (clients_are_stopping() && client->position == part->high_watermark &&
+    if (clients_producers_are_done() && client->position == part->high_watermark &&
         client->position >= model_end_offset(client->partition)) {
         client->done = true;
     }
@@ -86,6 +94,7 @@ void consumer_next(struct client *client)
     struct fetch_request_fetch_partition part = fetch_request_fetch_partition_default;
     part.partition = client->partition;
     part.fetch_offset = client->position;
+    part.current_leader_epoch = client->leader_epoch;
     part.partition_max_bytes = MAX_BYTES;
     struct fetch_request_fetch_topic topic = fetch_request_fetch_topic_default;
     topic.topic = VIEW_LITERAL(WORK_TOPIC);
@@ -99,5 +108,6 @@ void consumer_next(struct client *client)
     request.session_epoch = -1;
     request.topics = &topic;
     request.topics_count = 1;
-    caller_ask(&client->caller, client->node, API_FETCH, FETCH_VERSION, &request, came);
+    int node = world_chance(5) ? client_any_node() : client->node; /* followers serve, too */
+    caller_ask(&client->caller, node, API_FETCH, FETCH_VERSION, &request, came);
 }

@@ -11,13 +11,15 @@
 
 enum fault_kind {
     FAULT_KILL, FAULT_POWER, FAULT_PAUSE, FAULT_CUT, FAULT_ONE_WAY, FAULT_ISOLATE, FAULT_SLOW_WAY,
-    FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_LOSE_DISK, FAULT_KINDS
+    FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_LOSE_DISK, FAULT_TORN,
+    FAULT_HALVES, FAULT_KINDS
 };
 
 static bool active;
 static unsigned weights[FAULT_KINDS];
 static unsigned weight_sum;
 static uint64_t pace_ms;
+static uint64_t hurry;           /* how many times shorter than usual everything is */
 
 static struct sim_node *any_node(void)
 {
@@ -26,14 +28,14 @@ static struct sim_node *any_node(void)
 
 static uint64_t a_while_ns(uint64_t most_ms)
 {
-    return (50 + world_random(most_ms)) * MS_NS;
+    return (50 + world_random(most_ms / hurry)) * MS_NS;
 }
 
 static void start_again(void *context, uint64_t tag)
 {
     struct sim_node *node = context;
     (void)tag;
-    if (node->broker == NULL) {
+    if (node->broker == NULL && !node->is_away) {
         node_start(node);
     }
 }
@@ -171,6 +173,37 @@ static void lose_disk(struct sim_node *node)
     world_after(a_while_ns(3000), start_again, node, 0);
 }
 
+static void lose_power(void *context, uint64_t life)
+{
+    struct sim_node *node = context;
+    if (node->life == life) {
+        kill_node(node, true);
+    }
+}
+
+/* A write is cut off in the middle: soon, or some writes later. */
+static void tear(struct sim_node *node)
+{
+    if (node->broker != NULL) {
+        node_tear(node, world_random(world_chance(2) ? 3 : 60), lose_power);
+    }
+}
+
+/* Some nodes hear only each other, and so do the others. */
+static void cut_in_halves(void)
+{
+    uint64_t side = world_random((uint64_t)1 << cluster.count);
+    uint64_t for_ns = a_while_ns(6000);
+    world_say("two halves, by bits of %x, for %.1f s", (unsigned)side, (double)for_ns / 1e9);
+    for (int a = 1; a <= cluster.count; a++) {
+        for (int b = 1; b <= cluster.count; b++) {
+            if ((side >> (a - 1) & 1) != (side >> (b - 1) & 1)) {
+                cut_way(a, b, for_ns);
+            }
+        }
+    }
+}
+
 static void one_fault(enum fault_kind kind)
 {
     struct sim_node *node = any_node();
@@ -212,6 +245,12 @@ static void one_fault(enum fault_kind kind)
     case FAULT_LOSE_DISK:
         lose_disk(node);
         break;
+    case FAULT_TORN:
+        tear(node);
+        break;
+    case FAULT_HALVES:
+        cut_in_halves();
+        break;
     case FAULT_KINDS:
         break;
     }
@@ -239,6 +278,7 @@ void faults_start(void)
         [FAULT_KILL] = 8, [FAULT_POWER] = 6, [FAULT_PAUSE] = 6, [FAULT_CUT] = 5,
         [FAULT_ONE_WAY] = 5, [FAULT_ISOLATE] = 5, [FAULT_SLOW_WAY] = 4, [FAULT_SLOW_DISK] = 4,
         [FAULT_STALL] = 3, [FAULT_CLOCK] = 2, [FAULT_ALL_POWER] = 1, [FAULT_LOSE_DISK] = 2,
+        [FAULT_TORN] = 5, [FAULT_HALVES] = 4,
     };
     active = true;
     weight_sum = 0;
@@ -250,7 +290,8 @@ void faults_start(void)
         weights[FAULT_KILL] = 1;
         weight_sum = 1;
     }
-    pace_ms = 300 + world_random(3000);
+    hurry = world_chance(4) ? 10 : 1;
+    pace_ms = (300 + world_random(3000)) / hurry;
     next_fault(NULL, 0);
 }
 

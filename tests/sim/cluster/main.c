@@ -84,6 +84,30 @@ static void tell_over(void)
     check_is_whole(true);
 }
 
+static struct sim_node *away;
+
+static bool is_fenced(void)
+{
+    return check_is_known(away->id, true);
+}
+
+static bool is_back(void)
+{
+    return check_is_known(away->id, false) && check_is_whole(false);
+}
+
+/* One node is away for long, and nothing else is wrong. */
+static void fence_one(void)
+{
+    away = &cluster.nodes[world_random((uint64_t)cluster.count)];
+    node_kill(away, true);
+    away->is_away = true;
+    require_soon(is_fenced, tell_whole, "a broker that is gone is not fenced");
+    away->is_away = false;
+    node_start(away);
+    require_soon(is_back, tell_whole, "a broker that is back is not taken in again");
+}
+
 static void finish(void)
 {
     faults_stop();
@@ -95,6 +119,9 @@ static void finish(void)
         model_check_read(i, model_end_offset(i));
     }
     require_soon(is_whole, tell_whole, "the cluster does not become whole");
+    if (world_chance(4)) {
+        fence_one();
+    }
     check_replicas();
 }
 

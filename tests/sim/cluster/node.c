@@ -42,8 +42,14 @@ static void enter(struct sim_node *node)
     sim_clock_set(world.now_ns, node->wall_ahead_ms);
 }
 
+/* A machine whose power went while it wrote does nothing after this event. */
 static void leave(void)
 {
+    struct sim_node *node = current;
+    if (sim_disk_crashed() && node->broker != NULL && node->torn != NULL) {
+        world_after(0, node->torn, node, node->life);
+        node->torn = NULL;
+    }
     current = NULL;
     sim_disk_use(NULL);
 }
@@ -320,6 +326,7 @@ void node_kill(struct sim_node *node, bool power)
     broker_stop(node->broker);
     broker_free(node->broker);
     node->broker = NULL;
+    node->torn = NULL;
     if (!power) {
         sim_disk_keep();
     }
@@ -330,6 +337,16 @@ void node_kill(struct sim_node *node, bool power)
     node->missed = false;
     node->life++;
     node->call++;
+}
+
+void node_tear(struct sim_node *node, uint64_t operations,
+               void (*torn)(void *context, uint64_t life))
+{
+    assert(node->broker != NULL);
+    enter(node);
+    node->torn = torn;
+    sim_disk_crash_after((int64_t)operations);
+    leave();
 }
 
 void node_lose_disk(struct sim_node *node)

@@ -32,6 +32,7 @@ struct sim_node {
     bool is_paused;
     bool is_off;                 /* the whole machine */
     bool lost_disk;              /* and has not caught up since */
+    bool is_away;                /* and no fault's end starts it */
     bool missed;                 /* something was due while it was paused */
     bool is_running;             /* its loops are being run now */
     uint64_t run_ns;             /* when it is run next; 0: not known */
@@ -44,6 +45,7 @@ struct sim_node {
     uint64_t disk_stall_ns;      /* nothing is written before that */
     int64_t wall_ahead_ms;
     struct sim_disk *disk;
+    void (*torn)(void *context, uint64_t life); /* its power went while it wrote */
     struct sim_loop loops[SHARDS_MAX];
     int loop_count;
     unsigned next_loop;          /* for the next connection */
@@ -70,6 +72,10 @@ void node_start(struct sim_node *node);
 
 /* The process is killed; with `power`, what was not synced may be lost. */
 void node_kill(struct sim_node *node, bool power);
+
+/* Its power goes in the middle of the disk's operation after so many more; `torn` runs then. */
+void node_tear(struct sim_node *node, uint64_t operations,
+               void (*torn)(void *context, uint64_t life));
 
 /* Its whole data directory is lost; the node is down. */
 void node_lose_disk(struct sim_node *node);
