@@ -35,10 +35,8 @@ def what_failed(errors):
 def hunt(program, bug):
     """(found, what is to be said)"""
     command = [program, '--plant', bug, '1', str(SEEDS)]
-    environment = dict(os.environ, SIM_SEEDS='tell')
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS,
-                              env=environment, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return False, f'not found in {SECONDS} s'
     if done.returncode in CRASHES:
