@@ -21,28 +21,20 @@
     BUG(TERM_NOT_SAVED, "a higher term that is met is not saved") \
     BUG(HALF_IS_ENOUGH, "half of the voters count as a majority") \
     BUG(LEARNER_COUNTS, "a learner's copy counts for the majority") \
-    BUG(OLD_TERM_COMMITTED, "an entry of an older term commits by being on a majority") \
     BUG(LEADER_COUNTS_UNSYNCED, "the leader counts what its own disk does not have yet") \
     BUG(FOLLOWER_ACKS_UNSYNCED, "a follower acknowledges what its disk does not have yet") \
     BUG(HEARTBEAT_ACKS_UNSYNCED, "a heartbeat's answer counts entries that are in memory only") \
-    BUG(COMMIT_BEYOND_MATCH, "a follower commits entries that it did not compare") \
-    BUG(MATCH_KEPT, "what was equal to the last leader's log counts for the next leader") \
     BUG(TRUNCATION_SKIPPED, "entries that contradict the leader's are kept") \
     BUG(PREVIOUS_TERM_IGNORED, "entries are appended behind an entry of another term") \
-    BUG(TRUNCATION_NOT_REPLAYED, "the journal's replay keeps entries that were replaced") \
-    BUG(HINT_IS_MATCH, "a refusal's hint counts as what the follower has") \
     BUG(NO_ENTRY_AT_ELECTION, "a new leader adds no entry of its own term") \
-    BUG(OLD_TERM_ANSWERED, "answers of an older term count") \
     BUG(READ_WITHOUT_MAJORITY, "a leader that was replaced confirms that it leads") \
     BUG(CONFIRM_SKIPPED, "nobody is asked whether this node still leads") \
     BUG(APPLIED_BEFORE_COMMIT, "the leader applies what is only on its own disk") \
     BUG(ACK_BEFORE_COMMIT, "acks=all is answered as acks=1 is") \
     BUG(ACK_BEFORE_SYNC, "entries count as written when they are given to the journal") \
-    BUG(NEXT_OFFSET_KEPT, "offsets given in an earlier leadership are not given again") \
     BUG(LEADS_BEFORE_APPLIED, "a new leader writes before it has applied what it found") \
     BUG(APPLIED_TWICE, "after a start, entries that the log has are appended again") \
     BUG(PRODUCERS_NOT_FOLLOWED, "followers do not learn of producers") \
-    BUG(PROPOSED_SEQUENCES_KEPT, "batches that did not commit count as duplicates' originals") \
     BUG(DUPLICATE_ANSWERED_EARLY, "a batch sent again is answered before the first is committed") \
     BUG(DUPLICATES_TAKEN, "a batch that is sent again is appended again") \
     BUG(CHECKPOINT_WITHOUT_FLUSH, "a checkpoint vouches for logs that are not on the disk") \
@@ -50,7 +42,6 @@
     BUG(MARK_WITHOUT_CHECKPOINT, "the journal forgets before the checkpoint is written") \
     BUG(INSTALL_OFF_BY_ONE, "an installed replica claims one entry too much") \
     BUG(INSTALL_SHORT, "the last batch of a partition is not installed") \
-    BUG(RELEASED_UNAPPLIED, "entries leave the window before they are applied") \
     BUG(JOURNAL_NOT_SYNCED, "the journal's writes are not synced") \
     BUG(TORN_FRAME_TAKEN, "the journal's replay takes a frame that was not written whole") \
     BUG(REPLAY_LACKS_LAST, "the journal's replay leaves out the last entry") \

@@ -134,9 +134,7 @@ enum raft_result raft_handle_append(struct raft *raft, const struct raft_message
     }
     uint64_t end = message->index + message->entry_count;
     raft->matched = end > raft->matched ? end : raft->matched;
-    uint64_t known = planted(PLANT_COMMIT_BEYOND_MATCH) ? raft_window_last(&raft->window)
-                                                         : raft->matched;
-    uint64_t commit = message->commit < known ? message->commit : known;
+    uint64_t commit = message->commit < raft->matched ? message->commit : raft->matched;
     if (commit > raft->commit) {
         raft_commit_to(raft, commit);
     }

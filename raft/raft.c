@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/planted.h"
 #include "raft/state.h"
 
 const struct raft_limits raft_limits_default = {
@@ -174,7 +173,7 @@ static enum raft_result handle_message(struct raft *raft, const struct raft_mess
     if (message->term > raft->term) {
         bool leads = message->kind == RAFT_APPEND || message->kind == RAFT_HEARTBEAT;
         raft_become_follower(raft, message->term, leads ? message->from : RAFT_NO_NODE);
-    } else if (message->term < raft->term && !planted(PLANT_OLD_TERM_ANSWERED)) {
+    } else if (message->term < raft->term) {
         answer_old_term(raft, message);
         return RAFT_OK;
     }

@@ -4,7 +4,6 @@
  * from before, which are skipped). What does not continue the log is STATUS_CORRUPT, and the caller
  * repairs the group from its peers.
  */
-#include "base/planted.h"
 #include "raft/state.h"
 
 /* A snapshot can become durable just before the truncation that goes with it. Then the journal's
@@ -35,9 +34,6 @@ enum status raft_restore_entry(struct raft *raft, const struct raft_entry *entry
     assert(known);
     if (entry->term < before || entry->term == 0) {
         return STATUS_CORRUPT;
-    }
-    if (planted(PLANT_TRUNCATION_NOT_REPLAYED) && entry->index <= raft_window_last(&raft->window)) {
-        return STATUS_OK;
     }
     if (entry->index <= raft_window_last(&raft->window)) {
         raft_truncate_log(raft, entry->index);

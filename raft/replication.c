@@ -272,9 +272,6 @@ static void refused(struct raft *raft, struct raft_peer *peer, const struct raft
         raft_reason(raft, "the peer lost entries");
         peer->match = hint;
     }
-    if (planted(PLANT_HINT_IS_MATCH)) {
-        match_up_to(raft, peer, hint);
-    }
     raft_begin_probe(raft, peer, hint > peer->match ? hint : peer->match, false);
 }
 
@@ -352,7 +349,7 @@ void raft_advance_commit(struct raft *raft)
     uint64_t index = raft_quorum_match(raft);
     uint64_t term = 0;
     if (index > raft->commit && raft_window_term(&raft->window, index, &term) &&
-        (term == raft->term || planted(PLANT_OLD_TERM_COMMITTED))) {
+        term == raft->term) {
         raft_commit_to(raft, index);
     }
 }

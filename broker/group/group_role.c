@@ -7,7 +7,6 @@
 #include <inttypes.h>
 
 #include "base/log.h"
-#include "base/planted.h"
 #include "broker/group/confirm.h"
 #include "broker/group/directory.h"
 #include "broker/group/install.h"
@@ -47,9 +46,7 @@ static void begin_leading(struct group *group)
               raft_term(group->raft));
     for (int32_t i = 0; i < group->partition_count; i++) {
         struct partition *partition = group->partitions[i];
-        int64_t end = partition_log_end(partition->log);
-        bool keeps = planted(PLANT_NEXT_OFFSET_KEPT) && partition->next_offset > end;
-        partition->next_offset = keeps ? partition->next_offset : end;
+        partition->next_offset = partition_log_end(partition->log);
         producer_state_forget_from(partition_log_producers(partition->log),
                                    partition->next_offset);
     }
@@ -80,9 +77,7 @@ void group_stop_leading(struct group *group)
     }
     for (int32_t i = 0; i < group->partition_count; i++) {
         struct partition *partition = group->partitions[i];
-        if (!planted(PLANT_PROPOSED_SEQUENCES_KEPT)) {
-            producer_state_drop_proposed(partition_log_producers(partition->log), 0);
-        }
+        producer_state_drop_proposed(partition_log_producers(partition->log), 0);
         partition_wake(partition);
     }
     if (group->machine != NULL) {

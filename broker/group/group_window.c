@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-#include "base/planted.h"
 #include "broker/group/group_members.h"
 #include "broker/group/install.h"
 #include "broker/group/replicas.h"
@@ -42,8 +41,7 @@ static uint64_t release_to(const struct group *group)
     const struct raft *raft = group->raft;
     const struct replicas *replicas = group->shard->replicas;
     bool is_full = replicas->window_bytes > SHARD_BYTES;
-    uint64_t applied = planted(PLANT_RELEASED_UNAPPLIED) ? raft_commit_index(raft)
-                                                         : group->applied_index;
+    uint64_t applied = group->applied_index;
     uint64_t beyond = raft_bytes_behind(raft, applied); /* not to be released anyway */
     uint64_t needed = needed_from(group);
     uint64_t to = raft_start_index(raft);

@@ -197,6 +197,19 @@ static void written(void *context, enum status status, int64_t synced_offset)
     }
 }
 
+/* The log goes on where the leader's begins: with the whole batch, in whose middle that may be. */
+static bool begin_anew(struct partition *partition, struct view batches)
+{
+    struct view batch;
+    struct batch_header header;
+    int64_t end_offset = partition_log_end(partition->log);
+    if (batch_next(&batches, &batch, &header) != STATUS_OK || header.base_offset < end_offset) {
+        return false;
+    }
+    return header.base_offset == end_offset ||
+           partition_restart(partition, header.base_offset) == STATUS_OK;
+}
+
 /* Appends what the log lacks, up to where the order says. False when the bytes are not good. */
 static bool take_batches(struct install *install, struct partition *partition, struct slice batches)
 {
@@ -274,7 +287,9 @@ static void read_done(struct peer_call *call, enum status status, struct slice b
     count_read(group->shard, response.batches.length);
     int64_t before = partition_log_end(partition->log);
     struct slice batches = {body.block, response.batches.data, response.batches.length};
-    if (!take_batches(install, partition, batches) || partition_log_end(partition->log) == before) {
+    bool fits = before >= wanted->log_start || begin_anew(partition, slice_view(batches));
+    if (!fits || !take_batches(install, partition, batches) ||
+        partition_log_end(partition->log) == before) {
         end(install, KAFKA_CORRUPT_MESSAGE);
     } else if (install->unwritten_bytes >= UNWRITTEN_BYTES_MAX) {
         install->flushes = 1;
@@ -327,6 +342,8 @@ void install_end_pause(struct group *group)
 
 static void read_more(struct install *install, const struct partition *partition)
 {
+    int64_t log_start = install->order->partitions[install->at].log_start;
+    int64_t end_offset = partition_log_end(partition->log);
     struct buffer body = {0};
     uint64_t rate = rate_of(install->group->shard);
     int32_t most = rate == 0 || rate >= READ_BYTES ? READ_BYTES
@@ -335,7 +352,7 @@ static void read_more(struct install *install, const struct partition *partition
     struct peer_read_request request = {
         .group = (int64_t)install->group->id,
         .partition_index = partition->number,
-        .offset = partition_log_end(partition->log),
+        .offset = end_offset < log_start ? log_start : end_offset,
         .max_bytes = most,
     };
     enum status status = message_encode_to(&peer_read_request_type, 0, &request, &body);
@@ -360,6 +377,7 @@ static void advance(struct install *install)
             return;
         }
         if (partition_log_end(partition->log) < wanted->log_start &&
+            wanted->log_start == wanted->end_offset &&
             partition_restart(partition, wanted->log_start) != STATUS_OK) {
             end(install, KAFKA_KAFKA_STORAGE_ERROR);
             return;

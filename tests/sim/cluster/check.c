@@ -295,6 +295,16 @@ static struct epoch_list epochs_of(const struct partition_log *log)
     return list;
 }
 
+static void tell_epochs(const struct partition *partition, const struct epoch_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        world_say("%s-%d, from %" PRId64 " to %" PRId64 ": epoch %d begins at %" PRId64,
+                  topic_log_name(partition->group), partition->number,
+                  partition_log_start(partition->log), partition_log_end(partition->log),
+                  list->epochs[i].epoch, list->epochs[i].start_offset);
+    }
+}
+
 static void compare_logs(const struct partition *a, const struct partition *b)
 {
     int64_t end = partition_log_end(a->log);
@@ -308,6 +318,10 @@ static void compare_logs(const struct partition *a, const struct partition *b)
     for (size_t i = 0; same && i < lists[0].count; i++) {
         same = lists[0].epochs[i].epoch == lists[1].epochs[i].epoch &&
                (i == 0 || lists[0].epochs[i].start_offset == lists[1].epochs[i].start_offset);
+    }
+    if (!same) {
+        tell_epochs(a, &lists[0]);
+        tell_epochs(b, &lists[1]);
     }
     world_require(same, "%s-%d: the leader epochs differ", topic_log_name(a->group), a->number);
 }
