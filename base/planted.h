@@ -16,19 +16,16 @@
     BUG(VOTE_BEFORE_SAVED, "a vote is told before it is on the disk") \
     BUG(VOTE_TWICE, "a vote is given although the term's vote is given") \
     BUG(VOTE_FOR_ANY_LOG, "a vote is given to a candidate whose log lacks entries") \
-    BUG(VOTE_BY_LENGTH, "logs are compared by their length, not by their last term") \
     BUG(VOTE_KEPT, "the vote of an older term counts for the next one") \
     BUG(TERM_NOT_SAVED, "a higher term that is met is not saved") \
     BUG(HALF_IS_ENOUGH, "half of the voters count as a majority") \
     BUG(LEARNER_COUNTS, "a learner's copy counts for the majority") \
     BUG(LEADER_COUNTS_UNSYNCED, "the leader counts what its own disk does not have yet") \
     BUG(FOLLOWER_ACKS_UNSYNCED, "a follower acknowledges what its disk does not have yet") \
-    BUG(HEARTBEAT_ACKS_UNSYNCED, "a heartbeat's answer counts entries that are in memory only") \
     BUG(TRUNCATION_SKIPPED, "entries that contradict the leader's are kept") \
     BUG(PREVIOUS_TERM_IGNORED, "entries are appended behind an entry of another term") \
     BUG(NO_ENTRY_AT_ELECTION, "a new leader adds no entry of its own term") \
     BUG(READ_WITHOUT_MAJORITY, "a leader that was replaced confirms that it leads") \
-    BUG(CONFIRM_SKIPPED, "nobody is asked whether this node still leads") \
     BUG(APPLIED_BEFORE_COMMIT, "the leader applies what is only on its own disk") \
     BUG(ACK_BEFORE_COMMIT, "acks=all is answered as acks=1 is") \
     BUG(ACK_BEFORE_SYNC, "entries count as written when they are given to the journal") \

@@ -194,7 +194,6 @@ static const char *objection(const struct raft *raft, const struct raft_message 
     bool free_to_vote = raft->voted_for == RAFT_NO_NODE && raft->leader == RAFT_NO_NODE;
     bool next_term = request->kind == RAFT_PRE_VOTE && request->term > raft->term;
     free_to_vote = free_to_vote || planted(PLANT_VOTE_TWICE);
-    last_term = planted(PLANT_VOTE_BY_LENGTH) ? request->log_term : last_term;
     if (!free_to_vote && !next_term && raft->voted_for != request->from) {
         return "the vote of this term is given";
     }

@@ -327,8 +327,7 @@ void raft_handle_heartbeat_reply(struct raft *raft, const struct raft_message *m
     if (message->round > peer->round_acked) {
         peer->round_acked = message->round;
     }
-    match_up_to(raft, peer, planted(PLANT_HEARTBEAT_ACKS_UNSYNCED) ? message->index
-                                                                   : message->hint_index);
+    match_up_to(raft, peer, message->hint_index);
     if (peer->state == RAFT_PEER_SNAPSHOT && peer->match >= raft->window.start_index) {
         raft_begin_probe(raft, peer, peer->match, false);
     } else if (message->round > peer->round_sent) {
