@@ -55,7 +55,11 @@ static bool run_until(bool (*holds)(void), uint64_t most_ms)
 
 static bool is_whole(void)
 {
-    return check_is_whole(false);
+    bool all_known = true;
+    for (int i = 0; i < cluster.count; i++) {
+        all_known = all_known && check_is_known(cluster.nodes[i].id, false);
+    }
+    return all_known && check_is_whole(false);
 }
 
 static bool is_over(void)
