@@ -288,8 +288,10 @@ class Chaos:
             if self.cluster[node].process is None:
                 self.cluster.start(node, wait=False)
 
-    def out_of_sync(self):
-        """What is not as it should be, as the nodes tell; "" when all is well."""
+    def out_of_sync(self, ends):
+        """What is not as it should be, as the nodes tell; "" when all is well. `ends` keeps how far
+        each partition went when its leader was asked first: under load it goes on meanwhile, and a
+        follower hears of a commit a moment after its leader."""
         for node in self.cluster:
             brokers = self.cluster.brokers(node)
             if len(brokers) != 3:
@@ -301,11 +303,12 @@ class Chaos:
                     return "node 1 tells of %s: %s" % (topic["name"], part)
                 wanted.setdefault(part["leaderId"], []).append(
                     (topic["name"], part["partitionIndex"]))
-        ends = {}
+        asked = [part for parts in wanted.values() for part in parts]
         for leader, parts in wanted.items():
-            ends.update(self.high_watermarks(leader, parts))
+            for part, high in self.high_watermarks(leader, parts).items():
+                ends.setdefault(part, high)
         for node in self.cluster:
-            for part, high in self.high_watermarks(node, list(ends)).items():
+            for part, high in self.high_watermarks(node, asked).items():
                 if high < ends[part]:
                     return "node %d has %s up to %d of %d" % (node, name_of(part), high, ends[part])
         return ""
@@ -322,11 +325,11 @@ class Chaos:
                 for topic in answer["responses"] for part in topic["partitions"]}
 
     def wait_in_sync(self):
-        seen = [""]
+        seen, ends = [""], {}
 
         def is_in_sync():
             seen[0] = "a node does not answer"
-            seen[0] = self.out_of_sync()
+            seen[0] = self.out_of_sync(ends)
             return not seen[0]
 
         try:
