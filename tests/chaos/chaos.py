@@ -296,8 +296,9 @@ class Chaos:
             brokers = self.cluster.brokers(node)
             if len(brokers) != 3:
                 return "node %d tells of brokers %s" % (node, brokers)
-        wanted = {}
+        wanted, ids = {}, {}
         for topic in self.cluster.metadata(1)["topics"]:
+            ids[topic["name"]] = topic["topicId"]
             for part in topic["partitions"]:
                 if part["errorCode"] or part["leaderId"] < 0 or len(part["isrNodes"]) != 3:
                     return "node 1 tells of %s: %s" % (topic["name"], part)
@@ -306,11 +307,12 @@ class Chaos:
         asked = [part for parts in wanted.values() for part in parts]
         for leader, parts in wanted.items():
             for part, high in self.high_watermarks(leader, parts).items():
-                ends.setdefault(part, high)
+                ends.setdefault((ids[part[0]], part), high)
         for node in self.cluster:
             for part, high in self.high_watermarks(node, asked).items():
-                if high < ends[part]:
-                    return "node %d has %s up to %d of %d" % (node, name_of(part), high, ends[part])
+                end = ends.get((ids[part[0]], part), high)
+                if high < end:
+                    return "node %d has %s up to %d of %d" % (node, name_of(part), high, end)
         return ""
 
     def high_watermarks(self, node, parts):
