@@ -1,6 +1,6 @@
 """A layer made of scripts that report their own rows (tests/lib/cases.py).
 
-Each executable file named on the command line runs once. One that fails without having reported a
+Each file named on the command line runs once. One that fails without having reported a
 failure, or that reports nothing at all, becomes a FAIL row of its own.
 
 usage: scripts_layer.py LAYER FILE..
@@ -36,6 +36,8 @@ def main(layer, paths):
     for path in paths:
         if os.access(path, os.X_OK):
             run(layer, path)
+        else:
+            add_row(layer, os.path.basename(path), "FAIL", 0, "it is not executable: chmod +x")
 
 
 if __name__ == "__main__":
