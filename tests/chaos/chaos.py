@@ -192,6 +192,13 @@ class Worker:
             self.process.wait()
 
 
+def could_not_start(log):
+    """Whether the process ended while it started, with a reason: a disk that fails or is full just
+    then is said, and left to who supervises the broker."""
+    last = log.rpartition(" starts\n")[2]
+    return " ERROR " in last and "ready after" not in last
+
+
 class Chaos:
     def __init__(self, seed, network=None, settings=None):
         self.chance, self.network = random.Random(seed), network
@@ -256,9 +263,14 @@ class Chaos:
         for reader in self.readers:
             if reader.error is not None:
                 raise AssertionError(repr(reader.error)) from reader.error
-        for broker in self.cluster.nodes.values():
-            if broker.process is not None and broker.process.poll() is not None:
+        for node, broker in self.cluster.nodes.items():
+            if broker.process is None or broker.process.poll() is None:
+                continue
+            if broker.process.returncode != 1 or not could_not_start(broker.log_tail(60)):
                 broker.fail("ended by itself with status %s" % broker.process.returncode)
+            self.say("node %d could not start; as a supervisor does, it is started again" % node)
+            broker.process = None
+            self.cluster.start(node, wait=False)
 
     def churn(self):
         """A topic comes or goes; what became of it is known later."""
