@@ -71,7 +71,7 @@ def test_faults_on_loopback():
 
 if __name__ == "__main__":
     cases.main("chaos", globals(), [
-        ("--seconds", float, 150, "of faults in networks"),
-        ("--loopback-seconds", float, 45, "of faults on loopback"),
+        ("--seconds", float, 60, "of faults in networks"),
+        ("--loopback-seconds", float, 30, "of faults on loopback"),
         ("--only", str, "", "kinds of faults, with commas"),
         ("--rounds", int, 1, "how often, each with the next seed")])
