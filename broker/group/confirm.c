@@ -33,14 +33,13 @@ void group_confirm(struct group *group, struct confirm *confirm)
         confirm->done(confirm, group->leads && !group->closed);
         return;
     }
-    confirm->context = ++group->last_confirm;
+    uint64_t context = ++group->last_confirm;
+    confirm->context = context;
     confirm->is_answered = false;
     list_push_back(&group->confirms, &confirm->link);
-    const struct raft_event event = {.kind = RAFT_EVENT_READ,
-                                     .read = {.context = confirm->context}};
-    enum raft_result result = group_step(group, &event);
-    if (result != RAFT_OK && find(group, group->last_confirm) == confirm) {
-        end(confirm, false);
+    const struct raft_event event = {.kind = RAFT_EVENT_READ, .read = {.context = context}};
+    if (group_step(group, &event) != RAFT_OK) {
+        confirms_failed(group, context); /* it may have ended in the step, and be gone */
     }
 }
 
