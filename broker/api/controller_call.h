@@ -3,8 +3,9 @@
  * Happy path: the encoded request goes to the leader (or, when that is here, is run as a request
  * without a connection), which answers with its offset of the metadata log; when this node has what
  * is below it too, the asker is told: what the answer speaks of can be used here at once. While
- * nobody leads, or the one asked does not any more, it is tried again until the deadline; so a
- * request may be run twice when its first answer was lost.
+ * nobody leads, or the one asked does not any more, it is tried again until the deadline. What may
+ * have been done already is asked again only when it is `repeatable`; else the call ends with
+ * REQUEST_TIMED_OUT.
  */
 #ifndef OTTLA_BROKER_API_CONTROLLER_CALL_H
 #define OTTLA_BROKER_API_CONTROLLER_CALL_H
