@@ -75,7 +75,8 @@ struct group {
     struct list proposals;            /* struct proposal, in order of index */
     struct list durable_waits;        /* those that wait for durability alone, likewise */
     struct list confirms;             /* struct confirm, oldest first */
-    uint64_t last_confirm;            /* number of the latest one */
+    uint64_t confirm_round;           /* the latest one begun, from 1 */
+    uint64_t confirm_ended;           /* the latest one that is over */
     uint64_t deadline_ms;             /* no proposal's is before; UINT64_MAX: there is none */
     struct list_link dirty;           /* in the shard's groups with something to checkpoint */
     struct list_link ticking;         /* in the shard's groups that need ticks */
