@@ -26,6 +26,7 @@ from cluster import Cluster
 from faulty import Faulty, shim
 from faults import SMALL
 from history import History, name_of
+from leash import on_leash
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLOCK_SHIM = os.path.join(HERE, "clock_shim.c")
@@ -167,7 +168,8 @@ class Worker:
             self.process = subprocess.Popen(
                 [toolchains.python(), os.path.join(HERE, "worker.py"), kind,
                  chaos.cluster.bootstrap, TOPIC, str(PARTITIONS), name, *map(str, words),
-                 self.path], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                 self.path], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                preexec_fn=on_leash())
 
     def check(self):
         assert self.process.poll() is None, "%s ended: %s" % (self.name, self.tail())

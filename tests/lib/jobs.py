@@ -14,6 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from leash import on_leash
 from results import add_row
 
 SKIP_STATUS = 77
@@ -47,7 +48,7 @@ def execute(job, path):
     with open(path, "wb") as log:
         process = subprocess.Popen(job.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                    env={**os.environ, **job.env}, cwd=job.cwd,
-                                   start_new_session=True)
+                                   start_new_session=True, preexec_fn=on_leash())
         try:
             status = process.wait(job.timeout_s)
         except subprocess.TimeoutExpired:

@@ -2,7 +2,7 @@
 
 Happy path: `with Broker() as b:` starts build/ottla on a free loopback port with a temporary data
 directory, waits until it answers ApiVersions, and at the end stops it by SIGTERM and removes the
-directory. b.bootstrap is what a client needs.
+directory. b.bootstrap is what a client needs. A test that is killed takes its brokers with it.
 
 Failure modes: a broker that does not answer in time, that exits by itself, that does not stop on
 SIGTERM, that ends with a status other than 0 or whose log holds a sanitizer's report raises
@@ -24,6 +24,8 @@ import struct
 import subprocess
 import tempfile
 import time
+
+from leash import on_leash
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SANITIZER = re.compile(r"(ERROR: \w+Sanitizer|runtime error:|Assertion .* failed)")
@@ -141,7 +143,8 @@ class Broker:
         log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
             self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            env={**os.environ, **self.env}, cwd=self.own_dir, preexec_fn=all_descriptors)
+            env={**os.environ, **self.env}, cwd=self.own_dir,
+            preexec_fn=on_leash(all_descriptors))
         log.close()
         return self
 
