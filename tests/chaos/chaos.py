@@ -2,7 +2,8 @@
 
 Happy path: `with Chaos(seed, network) as chaos:` starts three brokers, with what makes their disks
 and clocks fail preloaded, and the load: idempotent producers and a consumer group of stock clients
-(worker.py), and for each node a reader that follows what this node says. `run_faults(chaos, ..)`;
+(worker.py), clients of registers (register.py), and for each node a reader that follows what this
+node says. `run_faults(chaos, ..)`;
 then `chaos.finish()` mends everything, waits until all replicas are in sync, everything is
 acknowledged and read, stops the brokers and checks the history.
 
@@ -20,6 +21,7 @@ import tempfile
 import threading
 import time
 
+import register
 import toolchains
 from client import LOST, RETRIABLE, Client, read_batches, wait_for
 from cluster import Cluster
@@ -27,6 +29,7 @@ from faulty import Faulty, shim
 from faults import SMALL
 from history import History, name_of
 from leash import on_leash
+from register import RegisterClient
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLOCK_SHIM = os.path.join(HERE, "clock_shim.c")
@@ -206,7 +209,9 @@ class Chaos:
         self.chance, self.network = random.Random(seed), network
         self.folder = tempfile.mkdtemp(prefix="ottla-chaos-")
         self.begun, self.stopping = time.monotonic(), False
-        self.workers, self.readers, self.churned = [], [], {}
+        self.register_logs = {}
+        self.calm = False  # no more is done to the registers
+        self.workers, self.readers, self.registers, self.churned = [], [], [], {}
         place = {node: (network.address(node), network.prefix(node))
                  for node in (1, 2, 3)} if network else None
         self.cluster = Cluster(3, overrides={**SETTINGS, **(settings or {})}, place=place,
@@ -218,6 +223,7 @@ class Chaos:
         try:
             self.cluster.start_all()
             self.cluster.create_topic(TOPIC, PARTITIONS, 3)
+            self.cluster.create_topic(register.TOPIC, register.COUNT, 3)
             self.start_load()
         except BaseException:
             self.close(failed=True)
@@ -232,7 +238,7 @@ class Chaos:
         return False
 
     def close(self, failed):
-        self.stopping = True
+        self.stopping = self.calm = True
         for worker in self.workers:
             worker.kill()
         self.cluster.close(failed)
@@ -253,8 +259,10 @@ class Chaos:
         for number in range(CONSUMERS):
             self.workers.append(Worker(self, "consumer", "c%d" % number, GROUP))
         self.readers = [Reader(self, node) for node in self.cluster]
-        for reader in self.readers:
-            reader.start()
+        self.registers = [RegisterClient(self, number, self.chance.random())
+                          for number in range(register.CLIENTS)]
+        for thread in self.readers + self.registers:
+            thread.start()
         wait_for("the load", lambda: self.check_alive() or
                  sum(self.readers[0].next) > 0, HEAL_S)
 
@@ -262,9 +270,9 @@ class Chaos:
         """Nobody ended who was not told to."""
         for worker in self.workers:
             worker.check()
-        for reader in self.readers:
-            if reader.error is not None:
-                raise AssertionError(repr(reader.error)) from reader.error
+        for thread in self.readers + self.registers:
+            if thread.error is not None:
+                raise AssertionError(repr(thread.error)) from thread.error
         for node, broker in self.cluster.nodes.items():
             if broker.process is None or broker.process.poll() is None:
                 continue
@@ -390,6 +398,10 @@ class Chaos:
         self.wait_in_sync()
         self.say("in sync after %.1f s" % (time.monotonic() - begun))
         self.check_alive()
+        self.calm = True
+        for client in self.registers:
+            client.join()
+        self.check_alive()
         done = self.stop_producers()
         ends = self.ends()
         self.say("all is acknowledged: %s" % ends)
@@ -430,13 +442,22 @@ class Chaos:
             for node, broker in self.cluster.nodes.items():
                 history.replicas[part][node] = log_bytes(broker.data_dir, part)
             history.logs[part] = log_values(history.replicas[part][1])
+        for key in range(register.COUNT):
+            part = (register.TOPIC, key)
+            for node, broker in self.cluster.nodes.items():
+                history.replicas[part][node] = log_bytes(broker.data_dir, part)
+            self.register_logs[key] = log_values(history.replicas[part][1])
         wrong = history.check()
         for line in wrong:
             print(line)
         assert not wrong, "%d contradictions, such as: %s" % (len(wrong), wrong[0])
-        return "%d values acknowledged, %d read, %d commits" % (
+        return "%d values acknowledged, %d read, %d commits; %s" % (
             sum(map(len, history.acks.values())), len(history.reads),
-            sum(map(len, history.commits.values())))
+            sum(map(len, history.commits.values())), register.summary(self.operations()))
+
+    def operations(self):
+        """What was done to the registers."""
+        return [one for client in self.registers for one in client.operations]
 
 
 def log_bytes(data_dir, part):

@@ -7,7 +7,9 @@ Options: --seconds of faults with networks, --loopback-seconds without, --only a
 --rounds how often, each with a seed of its own.
 """
 import os
+import shutil
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
@@ -18,11 +20,13 @@ if __name__ == "__main__":
     network.enter()
 
 import cases  # noqa: E402
+import register  # noqa: E402
 import toolchains  # noqa: E402
 from chaos import Chaos  # noqa: E402
 from faults import KINDS, run_faults  # noqa: E402
 
 OPTIONS = None
+PLAYED = []  # (seed, operations on registers, their logs), for the judge
 
 
 def only():
@@ -47,6 +51,7 @@ def play(seconds, net):
             run_faults(chaos, seconds, only())
             notes.append(chaos.finish())
             print(notes[-1])
+            PLAYED.append((seed, chaos.operations(), chaos.register_logs))
     return "; ".join(notes)
 
 
@@ -67,6 +72,24 @@ def test_faults_on_loopback():
     if OPTIONS.loopback_seconds == 0:
         raise cases.Skip("--loopback-seconds 0")
     return play(OPTIONS.loopback_seconds, None)
+
+
+def test_registers_are_linearizable():
+    """What the cases before did to the registers."""
+    if not PLAYED:
+        raise cases.Skip("no case before it came to its end")
+    try:
+        toolchains.linear()
+    except toolchains.Unavailable as why:
+        raise cases.Skip("porcupine cannot be had: %s" % why)
+    count = 0
+    for seed, operations, logs in PLAYED:
+        path = os.path.join(tempfile.mkdtemp(prefix="ottla-registers-"), "history")
+        wrong = register.judge(operations, logs, path)
+        assert not wrong, "seed %d, %s: %s" % (seed, path, "; ".join(wrong[:3]))
+        shutil.rmtree(os.path.dirname(path))
+        count += len(operations)
+    return "%d operations" % count
 
 
 if __name__ == "__main__":

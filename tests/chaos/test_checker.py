@@ -2,12 +2,15 @@
 """The checker of chaos: a good history passes, and each kind of broken promise is found."""
 import os
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 
 import cases  # noqa: E402
+import toolchains  # noqa: E402
 from history import History  # noqa: E402
+from register import DONE, GONE, UNKNOWN, Operation, judge  # noqa: E402
 
 PART = ("t", 0)
 
@@ -98,6 +101,63 @@ def test_replicas_that_differ_are_found():
 def test_failures_and_silence_are_found():
     finds("p 7 failed: why", take("failed 0 7 why"))
     finds("p: 3 values were never answered", take("left 3"))
+
+
+# ---- registers
+def done(kind, call, ret, value, at):
+    return Operation(kind, 0, call, ret, DONE, value, at)
+
+
+def good_operations():
+    return [done("write", 10, 20, "a", 0), done("read", 5, 12, "-", 0),
+            done("read", 15, 30, "a", 1),
+            Operation("write", 0, 32, 40, UNKNOWN, "b", None),  # takes effect after its last word
+            Operation("write", 0, 33, 40, UNKNOWN, "never", None),
+            Operation("write", 0, 34, 40, GONE, "no", None),
+            done("read", 50, 60, "a", 1), done("read", 61, 70, "?", 2),
+            done("write", 62, 80, "c", 2), done("read", 75, 90, "b", 2),
+            done("read", 91, 95, "c", 3)]
+
+
+def judged(operations, log):
+    try:
+        toolchains.linear()
+    except toolchains.Unavailable as why:
+        raise cases.Skip("porcupine cannot be had: %s" % why)
+    with tempfile.TemporaryDirectory(prefix="ottla-registers-") as folder:
+        return judge(operations, {0: log}, os.path.join(folder, "history"))
+
+
+def refused(words, operations, log=("a", "b", "c")):
+    wrong = judged(operations, log)
+    assert any(words in line for line in wrong), "%s is not in %s" % (words, wrong)
+
+
+def test_a_linearizable_register_passes():
+    assert judged(good_operations(), ("a", "b", "c")) == []
+
+
+def test_a_stale_read_of_a_register_is_refused():
+    refused("no place for read of b, end 2", good_operations() + [done("read", 96, 97, "b", 2)])
+    refused("no place for read of -, end 0",
+            [done("write", 1, 2, "a", 0), done("read", 3, 4, "-", 0)], ("a",))
+
+
+def test_a_read_before_the_write_is_refused():
+    """Of something uncommitted that came to be in the end, and of a value that never was there."""
+    refused("no place for", [done("read", 1, 2, "a", 1), done("write", 3, 4, "a", 0)], ("a",))
+    refused("no place for", [done("write", 1, 2, "a", 0), done("read", 3, 4, "x", 1)], ("a",))
+
+
+def test_writes_in_another_order_than_they_were_made_are_refused():
+    refused("no place for", [done("write", 1, 2, "b", 1), done("write", 3, 4, "a", 0)],
+            ("a", "b"))
+
+
+def test_a_write_twice_or_refused_or_lost_is_found():
+    refused("b is there 2 times", good_operations(), ("a", "b", "c", "b"))
+    refused("no was refused and is at 3", good_operations(), ("a", "b", "c", "no"))
+    refused("c was acknowledged at 2 and is at None", good_operations(), ("a", "b"))
 
 
 if __name__ == "__main__":

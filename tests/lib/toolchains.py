@@ -2,7 +2,7 @@
 
 python(), node() and go() give the interpreters of one virtual environment (requirements.txt has the
 Python clients and the wheels of Go and Node.js); go_program(), node_program(), java_classes() and
-c_program() build the client programs in tests/clients. Everything is pinned, built once and kept in
+c_program() build the client programs in tests/clients, linear() the judge of tests/chaos. Everything is pinned, built once and kept in
 OTTLA_CACHE under a name made of its inputs' hash; a lock keeps two runs from building the same.
 
 Failure modes: Unavailable, with the end of what the tool said, when something cannot be had.
@@ -104,14 +104,25 @@ def node():
     return os.path.join(venv(), "bin", "node")
 
 
-def go_program(name):
-    source = os.path.join(CLIENTS, "go")
+def go_build(kind, source, *packages):
+    """The folder with the programs of a Go module; its modules come from the proxy, checked by its
+    go.sum."""
     env = tool_environment()
-    with cached("go-clients", files_in(source, ".go", "go.mod", "go.sum")) as (folder, new):
+    with cached(kind, files_in(source, ".go", "go.mod", "go.sum")) as (folder, new):
         if new:
-            run(["go", "build", "-o", folder + "/", "./franz", "./sarama", "./kafkago"],
-                cwd=source, env=env)
+            run(["go", "build", "-o", folder + "/", *packages], cwd=source, env=env)
+    return folder
+
+
+def go_program(name):
+    folder = go_build("go-clients", os.path.join(CLIENTS, "go"), "./franz", "./sarama", "./kafkago")
     return os.path.join(folder, name)
+
+
+def linear():
+    """The judge of registers, tests/chaos/linear."""
+    source = os.path.join(TOP, "tests", "chaos", "linear")
+    return os.path.join(go_build("go-linear", source, "."), "linear")
 
 
 def node_program(name):
