@@ -16,7 +16,7 @@ import socket
 import subprocess
 import time
 
-from wire import answers
+from bench_wire import answers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -26,6 +26,7 @@
 #include <time.h>
 
 enum { VALUE_BYTES = 100, STALL_MS = 60000, FLUSH_MS = 120000, READ_BATCH = 1000 };
+enum { READ_MS = 100 };    /* a batch of the reader that does not fill is waited for so long */
 enum { OUTCOMES_MAX = 50000000 }; /* address space, no memory until it is used */
 
 struct outcome {
@@ -240,10 +241,13 @@ static void read_all(struct run *run, struct seen *seen, char **properties)
     rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
     for (uint32_t p = 0; p < run->partitions; p++)
         rd_kafka_consume_start_queue(topic, (int32_t) p, RD_KAFKA_OFFSET_BEGINNING, queue);
+    uint64_t heard_ns = now_ns();
     for (uint32_t ends = 0; ends < run->partitions;) {
-        ssize_t count = rd_kafka_consume_batch_queue(queue, STALL_MS, messages, READ_BATCH);
-        if (count <= 0)
+        ssize_t count = rd_kafka_consume_batch_queue(queue, READ_MS, messages, READ_BATCH);
+        if (count < 0 || now_ns() - heard_ns > STALL_MS * UINT64_C(1000000))
             die("read", "nothing for a minute");
+        if (count > 0)
+            heard_ns = now_ns();
         for (ssize_t i = 0; i < count; i++) {
             if (messages[i]->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
                 ends++;

@@ -180,6 +180,13 @@ class Cluster:
         entry = self.partition(self.running()[0], topic, partition)
         return NO_LEADER if entry is None else entry["leaderId"]
 
+    def metadata_leader(self):
+        """The node that leads the metadata log; Metadata itself may name any node as controller."""
+        with self.connect(timeout_s=10.0) as client:
+            answer = client.call("DescribeQuorum", 2, topics=[
+                {"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}])
+        return answer["topics"][0]["partitions"][0]["leaderId"]
+
     # ---- changing and waiting
     def wait_brokers(self, count, nodes=None, timeout_s=30.0):
         """Until every node that runs (or these) tells of so many brokers."""
@@ -222,6 +229,25 @@ class Cluster:
         found = answer["topics"][0]
         assert found["errorCode"] == 0, "CreateTopics %s: %s" % (name, found)
         self.wait_led(name, partitions)
+
+    def give_lead(self, topic, partition, node, timeout_s=30.0):
+        """Makes the node the first of the partition's replicas, and its leader."""
+        def asked():
+            entry = self.partition(self.running()[0], topic, partition)
+            if entry["leaderId"] == node:
+                return True
+            order = sorted(entry["replicaNodes"], key=lambda replica: replica != node)
+            with self.connect() as client:
+                client.call("AlterPartitionReassignments", 1, timeoutMs=20000, topics=[
+                    {"name": topic, "partitions": [
+                        {"partitionIndex": partition, "replicas": order}]}],
+                    allowReplicationFactorChange=False)
+                client.call("ElectLeaders", 2, electionType=0, timeoutMs=20000, topicPartitions=[
+                    {"topic": topic, "partitions": [partition]}])
+            return False
+
+        wait_for("node %d leads %s-%d" % (node, topic, partition), asked, timeout_s, 0.1)
+        self.wait_leader(topic, partition)
 
     def wait_led(self, name, partitions, timeout_s=30.0):
         """Until every node that runs knows a leader for each of the topic's partitions."""
