@@ -5,6 +5,7 @@
  * that a client's first produce finds it.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "broker/api/authorized.h"
 #include "broker/api/auto_create.h"
@@ -14,10 +15,11 @@
 #include "broker/api/node_endpoint.h"
 #include "broker/api/request.h"
 #include "broker/config/topic_name.h"
-#include "broker/controller/cluster_image.h"
 #include "broker/controller/topic_image.h"
+#include "broker/group/directory.h"
+#include "broker/group/in_sync.h"
+#include "broker/group/lag.h"
 #include "broker/group/replicas.h"
-#include "broker/peer/peers.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
 #include "messages/errors.h"
@@ -39,64 +41,60 @@ struct metadata_state {
     int32_t capacity;
 };
 
-/* A replica keeps up when its node is there; the leader does in any case. */
-static bool keeps_up(const struct request *request, int32_t replica, int32_t leader)
+enum standing { IN_SYNC, BEHIND, OFFLINE };
+
+/* How the replica at that place of the list stands. The leader is in sync in any case. */
+static enum standing standing_of(const struct request *request,
+                                 const struct partition_group *group, int32_t place,
+                                 int32_t leader)
 {
-    struct broker *broker = request->home->broker;
-    if (replica == leader || replica == broker->node_id) {
-        return true;
+    const struct directory *directory = &request->home->broker->directory;
+    int32_t replica = group->replicas[place];
+    if (replica == leader) {
+        return IN_SYNC;
     }
-    const struct cluster_broker *found =
-        cluster_image_find(request->home->replicas->cluster, replica);
-    return found != NULL && !found->is_fenced && peers_is_alive(broker, replica);
+    if (!in_sync_is_online(request->home, replica)) {
+        return OFFLINE;
+    }
+    uint64_t lag = lag_of(directory_lag(directory, group->id), group);
+    return lag_has(lag, place) ? BEHIND : IN_SYNC;
 }
 
-/* Those that keep up from the front of an array of their own, the others from its end. While all
- * do, which is the rule, the group's array serves for both. */
-static void split_replicas(struct request *request, const struct partition_group *group,
-                           struct PARTITION *partition)
+/* In one array those in sync, those that are behind, those that are offline. While all are in sync,
+ * which is the rule, the group's own array serves. Returns how many are online. */
+static int32_t split_replicas(struct request *request, const struct partition_group *group,
+                              struct PARTITION *partition)
 {
+    int32_t leader = partition->leader_id;
     int32_t count = group->replica_count;
     int32_t good = 0;
-    while (good < count && keeps_up(request, group->replicas[good], partition->leader_id)) {
+    int32_t behind = 0;
+    int32_t lost = count;
+    while (good < count && standing_of(request, group, good, leader) == IN_SYNC) {
         good++;
     }
     partition->isr_nodes = partition->replica_nodes;
     partition->isr_nodes_count = good;
     if (good == count) {
-        return;
+        return count;
     }
-    int32_t *split = request_take(request, (size_t)count, sizeof *split);
-    int32_t lost = count;
+    int32_t *split = request_take(request, 2 * (size_t)count, sizeof *split);
+    int32_t *middle = split + count;
     good = 0;
     for (int32_t i = 0; i < count; i++) {
-        bool up = keeps_up(request, group->replicas[i], partition->leader_id);
-        split[up ? good++ : --lost] = group->replicas[i];
+        enum standing standing = standing_of(request, group, i, leader);
+        int32_t *to = standing == IN_SYNC  ? &split[good++]
+                      : standing == BEHIND ? &middle[behind++]
+                                           : &split[--lost];
+        *to = group->replicas[i];
     }
-    assert(good == lost);
+    assert(good + behind == lost);
+    memcpy(split + good, middle, (size_t)behind * sizeof *split);
     partition->isr_nodes = split;
     partition->isr_nodes_count = good;
-    partition->offline_replicas = split + good;
-    partition->offline_replicas_count = count - good;
-}
-
-/* While the group moves, newcomers are replicas that are not in sync yet. */
-static void split_moving(struct request *request, const struct partition_group *group,
-                         struct PARTITION *partition)
-{
-    int32_t *lists = request_take(request, 2 * (size_t)group->replica_count, sizeof *lists);
-    partition->isr_nodes = lists;
-    partition->offline_replicas = lists + group->replica_count;
-    for (int32_t i = 0; i < group->replica_count; i++) {
-        int32_t replica = group->replicas[i];
-        if (!keeps_up(request, replica, partition->leader_id)) {
-            partition->offline_replicas[partition->offline_replicas_count++] = replica;
-        } else if (replica == partition->leader_id || partition_group_was_on(group, replica)) {
-            partition->isr_nodes[partition->isr_nodes_count++] = replica;
-        }
-    }
-    assert(partition->isr_nodes_count + partition->offline_replicas_count <=
-           group->replica_count);
+    partition->offline_replicas = split + lost;
+    partition->offline_replicas_count = count - lost;
+    return lost;
 }
 
 /* All that is told of a partition but its number. */
@@ -111,14 +109,10 @@ static void fill_partition(struct request *request, const struct partition_group
     /* The codec takes what it encodes as not const; it only reads. */
     partition->replica_nodes = (int32_t *)(uintptr_t)group->replicas;
     partition->replica_nodes_count = group->replica_count;
-    if (partition_group_moves(group)) {
-        split_moving(request, group, partition);
-    } else {
-        split_replicas(request, group, partition);
-    }
-    if (request->api_version < VERSION_ALL_REPLICAS && partition->offline_replicas_count > 0) {
+    int32_t online = split_replicas(request, group, partition);
+    if (request->api_version < VERSION_ALL_REPLICAS && online < group->replica_count) {
         partition->replica_nodes = partition->isr_nodes;
-        partition->replica_nodes_count = partition->isr_nodes_count;
+        partition->replica_nodes_count = online;
         partition->error_code =
             leader.error != KAFKA_NONE ? leader.error : KAFKA_REPLICA_NOT_AVAILABLE;
     }

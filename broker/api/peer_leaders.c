@@ -1,5 +1,6 @@
-/* PeerLeaders: another node says which groups it leads. Each shard takes over what concerns its
- * groups, as it alone may write their entries in the directory. There is no answer. */
+/* PeerLeaders: another node says which groups it leads, and which of their replicas lag. Each shard
+ * takes over what concerns its groups, as it alone may write their entries in the directory. There
+ * is no answer. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@
 struct told_leader {
     uint64_t group;
     int32_t epoch;
+    uint64_t lag;
 };
 
 struct leaders_leg {
@@ -30,7 +32,7 @@ static void arrived(struct shard *shard, struct mail *mail)
     assert(leg->leader != shard->broker->node_id);
     for (size_t i = 0; i < leg->count; i++) {
         directory_set_told(&shard->broker->directory, leg->told[i].group, leg->leader,
-                           leg->told[i].epoch);
+                           leg->told[i].epoch, leg->told[i].lag);
         awaited_end(shard->replicas, leg->told[i].group);
     }
     free(leg);
@@ -65,8 +67,10 @@ static void post_leg(const struct request *request, struct shard *shard)
     };
     for (int32_t i = 0; i < wire->leaders_count; i++) {
         if (belongs_to(&wire->leaders[i], shard)) {
-            leg->told[leg->count++] = (struct told_leader){(uint64_t)wire->leaders[i].group,
-                                                           wire->leaders[i].epoch};
+            leg->told[leg->count++] =
+                (struct told_leader){.group = (uint64_t)wire->leaders[i].group,
+                                     .epoch = wire->leaders[i].epoch,
+                                     .lag = (uint64_t)wire->leaders[i].lag};
         }
     }
     shard_post(shard, &leg->mail);

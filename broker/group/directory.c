@@ -25,6 +25,7 @@ void directory_add(struct directory *directory, uint64_t group_id)
     for (int i = 0; i < DIRECTORY_PAGE_GROUPS; i++) {
         atomic_init(&page->entries[i].leader, -1);
         atomic_init(&page->entries[i].epoch, -1);
+        atomic_init(&page->entries[i].lag, 0);
     }
     struct directory_page *expected = NULL;
     if (!atomic_compare_exchange_strong(&directory->pages[group_id / DIRECTORY_PAGE_GROUPS],
@@ -42,12 +43,21 @@ void directory_set(struct directory *directory, uint64_t group_id, int32_t leade
     atomic_store_explicit(&entry->leader, leader, memory_order_release);
 }
 
+void directory_set_lag(struct directory *directory, uint64_t group_id, uint64_t lag)
+{
+    struct directory_page *page = page_of(directory, group_id);
+    assert(page != NULL);
+    struct directory_entry *entry = &page->entries[group_id % DIRECTORY_PAGE_GROUPS];
+    atomic_store_explicit(&entry->lag, lag, memory_order_relaxed);
+}
+
 void directory_set_told(struct directory *directory, uint64_t group_id, int32_t leader,
-                        int32_t epoch)
+                        int32_t epoch, uint64_t lag)
 {
     assert(leader >= 0 && epoch >= 0);
     directory_add(directory, group_id);
     if (epoch >= directory_get(directory, group_id).epoch) {
+        directory_set_lag(directory, group_id, lag);
         directory_set(directory, group_id, leader, epoch);
     }
 }
@@ -62,6 +72,15 @@ struct group_leader directory_get(const struct directory *directory, uint64_t gr
     int32_t leader = atomic_load_explicit(&entry->leader, memory_order_acquire);
     return (struct group_leader){leader,
                                  atomic_load_explicit(&entry->epoch, memory_order_relaxed)};
+}
+
+uint64_t directory_lag(const struct directory *directory, uint64_t group_id)
+{
+    struct directory_page *page = page_of(directory, group_id);
+    return page == NULL ? 0
+                        : atomic_load_explicit(
+                              &page->entries[group_id % DIRECTORY_PAGE_GROUPS].lag,
+                              memory_order_relaxed);
 }
 
 void directory_free(struct directory *directory)

@@ -1,4 +1,5 @@
-/* Who leads each partition group, as every thread may ask: soft state.
+/* Who leads each partition group, and which of its replicas lag, as every thread may ask: soft
+ * state.
  *
  * Group ids are small dense numbers that are never used twice, so this is a growing array of
  * pages. The group's shard writes, everybody reads; there are no locks.
@@ -14,6 +15,7 @@ enum { DIRECTORY_PAGE_GROUPS = 1024, DIRECTORY_PAGES = 4096 };
 struct directory_entry {
     _Atomic int32_t leader;       /* broker id, -1 none */
     _Atomic int32_t epoch;        /* Raft term of that leader; -1 none yet */
+    _Atomic uint64_t lag;         /* group/lag.h, as a leader told it last; 0 none has */
 };
 
 struct directory_page {
@@ -36,13 +38,20 @@ void directory_add(struct directory *directory, uint64_t group_id);
 /* Tells who leads. Only the group's own shard. */
 void directory_set(struct directory *directory, uint64_t group_id, int32_t leader, int32_t epoch);
 
-/* Another node says that it leads: taken unless a later epoch is known. Only the group's own
- * shard. */
+/* This node, which leads, tells which replicas lag. Only the group's own shard. */
+void directory_set_lag(struct directory *directory, uint64_t group_id, uint64_t lag);
+
+/* Another node says that it leads, and which replicas lag: taken unless a later epoch is known.
+ * Only the group's own shard. */
 void directory_set_told(struct directory *directory, uint64_t group_id, int32_t leader,
-                        int32_t epoch);
+                        int32_t epoch, uint64_t lag);
 
 /* Who leads, as last told; {-1, -1} for a group that is not known. */
 struct group_leader directory_get(const struct directory *directory, uint64_t group_id);
+
+/* Which replicas lag (group/lag.h), as last told; 0 when nobody has. It outlives the leader who
+ * told it, until the next one does. */
+uint64_t directory_lag(const struct directory *directory, uint64_t group_id);
 
 /* Releases the pages. */
 void directory_free(struct directory *directory);

@@ -24,6 +24,7 @@
 #include "broker/group/group_move.h"
 #include "broker/group/group_role.h"
 #include "broker/group/group_window.h"
+#include "broker/group/in_sync.h"
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
 #include "broker/group/proposals.h"
@@ -477,6 +478,7 @@ void group_update_topic(struct group *group, struct topic_image *topic)
 {
     topic_log_adopt(group, topic);
     group_move_note(group);
+    in_sync_replicas_changed(group);
     for (int32_t i = 0; i < group->partition_count; i++) {
         partition_log_configure(group->partitions[i]->log, &group->log_settings);
     }

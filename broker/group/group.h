@@ -25,6 +25,7 @@
 #include "storage/partition_log.h"
 
 struct group;
+struct in_sync;
 struct journal_boot;
 struct partition;
 struct topic_image;
@@ -81,6 +82,7 @@ struct group {
     struct list_link dirty;           /* in the shard's groups with something to checkpoint */
     struct list_link ticking;         /* in the shard's groups that need ticks */
     struct list_link moving;          /* in the shard's groups that move (group_move.h) */
+    struct in_sync *in_sync;          /* of the replicas, while it is led here (in_sync.h) */
     uint64_t move_told_ms;            /* that the move is over */
     struct raft_member *members;      /* as of applied_index (group_members.h); null: this node */
     uint64_t members_index;

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "broker/controller/topic_image.h"
-#include "broker/peer/peers.h"
 #include "broker/server/broker.h"
 
 void group_members_set(struct group *group, const struct raft_member *members, size_t count,
@@ -120,44 +119,4 @@ bool group_has_member(const struct group *group, int32_t node)
         }
     }
     return false;
-}
-
-/* Whether a follower is alive and its log is being kept up to date. */
-static bool keeps_up(const struct group *group, int32_t node)
-{
-    struct raft_peer_info peer;
-    return raft_peer_info(group->raft, node, &peer) && (peer.flags & RAFT_VOTER) != 0 &&
-           peer.state != RAFT_PEER_SNAPSHOT && peer.recently_active &&
-           peers_is_alive(group->shard->broker, node);
-}
-
-size_t group_in_sync(const struct group *group, int32_t *nodes, size_t most)
-{
-    size_t count;
-    size_t found = 0;
-    const struct raft_member *members = raft_members(group->raft, &count);
-    if (raft_role(group->raft) != RAFT_LEADER || most == 0) {
-        return 0;
-    }
-    nodes[found++] = raft_id(group->raft);
-    for (size_t i = 0; i < count && found < most; i++) {
-        if (keeps_up(group, members[i].id)) {
-            nodes[found++] = members[i].id;
-        }
-    }
-    assert(found <= most);
-    return found;
-}
-
-bool group_has_in_sync(const struct group *group, int32_t least)
-{
-    size_t count;
-    int32_t voters = 0;
-    int32_t found = 1;
-    const struct raft_member *members = raft_members(group->raft, &count);
-    for (size_t i = 0; i < count && found < least; i++) {
-        voters += (members[i].flags & RAFT_VOTER) != 0 ? 1 : 0;
-        found += keeps_up(group, members[i].id) ? 1 : 0;
-    }
-    return found >= least || found >= voters;
 }

@@ -35,12 +35,4 @@ bool group_is_replicated(const struct group *group);
 /* Whether the node is a member, as Raft knows it now. */
 bool group_has_member(const struct group *group, int32_t node);
 
-/* On the leader: the replicas that are alive and keep up, this one first; at most `most` of them.
- * Returns how many; 0 when this node does not lead. */
-size_t group_in_sync(const struct group *group, int32_t *nodes, size_t most);
-
-/* On the leader: whether so many replicas are in sync, or all that the group has when it has fewer
- * (as Kafka counts min.insync.replicas). */
-bool group_has_in_sync(const struct group *group, int32_t least);
-
 #endif

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "broker/group/confirm.h"
 #include "broker/group/directory.h"
+#include "broker/group/in_sync.h"
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
 #include "broker/group/proposals.h"
@@ -51,7 +52,9 @@ static void begin_leading(struct group *group)
                                    partition->next_offset);
     }
     group_tell_role(group);
-    peers_tell_leader(group->shard, group->id, (int32_t)raft_term(group->raft));
+    in_sync_begin(group);
+    peers_tell_leader(group->shard, group->id, (int32_t)raft_term(group->raft),
+                      in_sync_lag(group));
     if (group->machine != NULL) {
         group->machine->led(group, true);
     }
@@ -75,6 +78,7 @@ void group_stop_leading(struct group *group)
     if (!led) {
         return;
     }
+    in_sync_end(group);
     for (int32_t i = 0; i < group->partition_count; i++) {
         struct partition *partition = group->partitions[i];
         producer_state_drop_proposed(partition_log_producers(partition->log), 0);

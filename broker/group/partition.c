@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/planted.h"
 #include "broker/group/group_members.h"
+#include "broker/group/in_sync.h"
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
 #include "broker/group/topic_logs.h"
@@ -252,7 +253,7 @@ static int16_t append_error(const struct partition *partition, const struct appe
 {
     int16_t error = partition_error(partition);
     if (error == KAFKA_NONE && append->least_in_sync > 1 &&
-        !group_has_in_sync(partition->group, append->least_in_sync)) {
+        !in_sync_has(partition->group, append->least_in_sync)) {
         error = KAFKA_NOT_ENOUGH_REPLICAS;
     }
     return error;

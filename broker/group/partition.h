@@ -40,7 +40,7 @@ struct append {
     struct confirm confirm;   /* the partition's own */
     bool is_confirmed;        /* likewise: this node led when a refusal was thought of */
     bool is_client;           /* producer rules apply; false for the broker's own records */
-    int32_t least_in_sync;    /* refused when fewer replicas keep up (min.insync.replicas) */
+    int32_t least_in_sync;    /* refused when fewer are in sync (min.insync.replicas) */
     void (*done)(struct append *append);
 
     int16_t error;            /* Kafka error code */

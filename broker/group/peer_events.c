@@ -11,6 +11,7 @@
 #include "broker/group/group_members.h"
 #include "broker/group/group_move.h"
 #include "broker/group/group_role.h"
+#include "broker/group/in_sync.h"
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
@@ -54,10 +55,20 @@ void replicas_log_invalid(struct replicas *replicas, const struct group *group,
              reason != NULL ? reason : "it breaks the rules");
 }
 
-static void tell_members(struct replicas *replicas, enum raft_event_kind kind, int32_t node)
+void replicas_peer_lost(struct replicas *replicas, int32_t node)
 {
-    assert(node >= 0);
-    struct raft_event event = {.kind = (uint8_t)kind, .node = node};
+    struct raft_event event = {.kind = RAFT_EVENT_PEER_LOST, .node = node};
+    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
+        if (group_has_member(group, node)) {
+            group_step(group, &event);
+            in_sync_lost(group, node);
+        }
+    }
+}
+
+void replicas_peer_back(struct replicas *replicas, int32_t node)
+{
+    struct raft_event event = {.kind = RAFT_EVENT_PEER_BACK, .node = node};
     for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
         if (group_has_member(group, node)) {
             group_step(group, &event);
@@ -65,23 +76,14 @@ static void tell_members(struct replicas *replicas, enum raft_event_kind kind, i
     }
 }
 
-void replicas_peer_lost(struct replicas *replicas, int32_t node)
-{
-    tell_members(replicas, RAFT_EVENT_PEER_LOST, node);
-}
-
-void replicas_peer_back(struct replicas *replicas, int32_t node)
-{
-    tell_members(replicas, RAFT_EVENT_PEER_BACK, node);
-}
-
 void replicas_each_led(struct replicas *replicas,
-                       void (*each)(void *context, uint64_t group_id, int32_t epoch),
+                       void (*each)(void *context, uint64_t group_id, int32_t epoch,
+                                    uint64_t lag),
                        void *context)
 {
     for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
         if (group->leads) {
-            each(context, group->id, (int32_t)raft_term(group->raft));
+            each(context, group->id, (int32_t)raft_term(group->raft), in_sync_lag(group));
         }
     }
 }
@@ -152,6 +154,7 @@ static void tick_group(struct group *group, uint64_t now_ms)
     proposals_expire(group, now_ms);
     check_disk(group, now_ms);
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_TICK});
+    in_sync_tick(group, now_ms);
 }
 
 /* Of the groups that do not rest, those that this node leads need not wait for nodes that are dead

@@ -97,6 +97,7 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     offsets_groups_open(shard);
     replicas->next_retention_ms =
         clock_monotonic_ms() + (uint64_t)config_long(config, CONFIG_LOG_INITIAL_TASK_DELAY_MS);
+    replicas->lag_ms = (uint64_t)config_long(config, CONFIG_REPLICA_LAG_TIME_MAX_MS);
     replicas->checkpoint_interval_ms =
         (uint64_t)config_long(config, CONFIG_CHECKPOINT_INTERVAL_MS);
 }

@@ -62,6 +62,7 @@ struct replicas {
     uint64_t next_read_ms;            /* nothing is read for an install before */
     unsigned installs_sent;           /* replicas that groups led here bring up to date */
     uint64_t window_bytes;            /* of entries that all groups keep for peers */
+    uint64_t lag_ms;                  /* replica.lag.time.max.ms (in_sync.h) */
     uint64_t next_log_ms[REPLICAS_LOGS];
     uint64_t next_gone_ms;            /* when to look for nodes that groups can rest without */
     struct raft_limits raft_limits;   /* of the topics' groups */
@@ -128,9 +129,10 @@ void replicas_peer_lost(struct replicas *replicas, int32_t node);
 /* The node, which was lost, can be reached again: groups that rest without it wake. */
 void replicas_peer_back(struct replicas *replicas, int32_t node);
 
-/* Calls `each` for every group of the shard that this node leads. */
+/* Calls `each` for every group of the shard that this node leads; with what in_sync_lag says. */
 void replicas_each_led(struct replicas *replicas,
-                       void (*each)(void *context, uint64_t group_id, int32_t epoch),
+                       void (*each)(void *context, uint64_t group_id, int32_t epoch,
+                                    uint64_t lag),
                        void *context);
 
 /* Ticks come at their time as long as a group needs them. */

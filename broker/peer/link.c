@@ -537,7 +537,7 @@ void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_me
     peers_due(link);
 }
 
-void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch)
+void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch, uint64_t lag)
 {
     if (link->state != LINK_UP) {
         return;
@@ -550,6 +550,7 @@ void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch)
     link->leaders[link->leader_count++] = (struct peer_leaders_request_leader){
         .group = (int64_t)group,
         .epoch = epoch,
+        .lag = (int64_t)lag,
     };
     peers_due(link);
 }

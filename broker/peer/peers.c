@@ -160,12 +160,12 @@ void peers_send(struct shard *shard, uint64_t group, const struct raft_message *
     }
 }
 
-void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch)
+void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch, uint64_t lag)
 {
     struct peers *peers = shard->peers;
     for (struct list_link *at = list_first(&peers->links); at != NULL;
          at = list_next(&peers->links, at)) {
-        link_send_leader(container_of(at, struct peer_link, link), group, epoch);
+        link_send_leader(container_of(at, struct peer_link, link), group, epoch, lag);
     }
 }
 
@@ -197,9 +197,9 @@ void peers_hurry(struct broker *broker, int32_t node, int32_t shard, int32_t sha
     }
 }
 
-static void tell_led(void *context, uint64_t group, int32_t epoch)
+static void tell_led(void *context, uint64_t group, int32_t epoch, uint64_t lag)
 {
-    link_send_leader(context, group, epoch);
+    link_send_leader(context, group, epoch, lag);
 }
 
 void peers_link_up(struct peer_link *link)

@@ -71,9 +71,9 @@ void peers_call(struct shard *shard, struct peer_call *call, struct view body);
 /* Forgets a call; `done` does not run. */
 void peers_cancel(struct shard *shard, struct peer_call *call);
 
-/* This shard's group is led by this node from now on, in this epoch: every other node is told, and
- * told again when a link to it is made (replicas_each_led). */
-void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch);
+/* This shard's group is led by this node, in this epoch, and these replicas lag (group/lag.h):
+ * every other node is told, and told again when a link to it is made (replicas_each_led). */
+void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch, uint64_t lag);
 
 /* The node has just said hello to this shard's counterpart: it can be reached again, so that nobody
  * has to wait for the next try of its link. Any thread. */

@@ -10,9 +10,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
-from client import batch, wait_for  # noqa: E402
+from client import NONE, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
+NOT_ENOUGH_REPLICAS = 19
 ELECTIONS_S = 2.5  # in which a leader would be found, if the votes allowed it
 
 
@@ -89,6 +90,49 @@ def test_a_cluster_begins_without_its_third_node():
         cluster.start(3)
         cluster.wait_brokers(3)
         wait_complete(cluster, 3)
+
+
+def alter(cluster, kind, name, configs):
+    """kind: of Kafka's numbers, 2 a topic and 4 a broker."""
+    wanted = {"resourceType": kind, "resourceName": name, "configs": [
+        {"name": key, "configOperation": 0, "value": value} for key, value in configs.items()]}
+    with cluster.connect() as client:
+        answer = client.call("IncrementalAlterConfigs", 1, resources=[wanted], validateOnly=False)
+    assert answer["responses"][0]["errorCode"] == NONE, answer
+
+
+def test_a_replica_that_is_brought_up_is_not_in_sync():
+    """It is online and not in sync, by any node's word, until it has what the others have; then it
+    counts for min.insync.replicas again."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("t", 1, 3, min_insync_replicas=3, segment_bytes=1 << 20,
+                             follower_replication_throttled_replicas="*")
+        for _ in range(30):
+            cluster.produce("t", 0, batch([bytes(100000)] * 2))
+        alter(cluster, 4, "", {"follower.replication.throttled.rate": "2000000"})
+        lost = next(node for node in cluster if node != cluster.wait_leader("t"))
+        cluster.kill(lost)
+        lose(cluster, lost)
+        cluster.start(lost)
+
+        def is_in_sync(node):
+            told = cluster.partition(node, "t", 0)
+            return lost in told["isrNodes"], lost in told["offlineReplicas"]
+
+        for node in cluster:
+            wait_for("an online replica", lambda: not is_in_sync(node)[1])
+            assert is_in_sync(node) == (False, False), "node %d: %s" % (
+                node, cluster.partition(node, "t", 0))
+        leader = cluster.wait_leader("t")
+        with cluster.connect(leader) as client:
+            assert client.produce("t", 0, batch([b"x"]))[0] == NOT_ENOUGH_REPLICAS
+        for node in cluster:
+            wait_for("all in sync", lambda: is_in_sync(node) == (True, False))
+        size = sum(os.path.getsize(os.path.join(cluster[lost].data_dir, "t-0", name))
+                   for name in os.listdir(os.path.join(cluster[lost].data_dir, "t-0"))
+                   if name.endswith(".log"))
+        assert size >= 30 * 200000, "in sync with %d bytes" % size
+        assert cluster.produce("t", 0, batch([b"x"])) == 60
 
 
 if __name__ == "__main__":

@@ -11,7 +11,10 @@
 #include "base/memory.h"
 #include "broker/controller/cluster_image.h"
 #include "broker/controller/topic_image.h"
+#include "broker/group/directory.h"
 #include "broker/group/group.h"
+#include "broker/group/group_move.h"
+#include "broker/group/lag.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
 #include "broker/group/topic_logs.h"
@@ -221,6 +224,22 @@ static void miss(struct roll_call *call, const struct group *group, const struct
     }
 }
 
+/* Every node knows by the leader's word that all replicas keep up. */
+static void check_in_sync(struct roll_call *call, const struct group *group,
+                          const struct sim_node *node)
+{
+    const struct partition_group *place = group_place(group);
+    for (int n = 0; n < cluster.count && place != NULL; n++) {
+        const struct broker *broker = cluster.nodes[n].broker;
+        uint64_t lag = broker == NULL ? 0 : directory_lag(&broker->directory, group->id);
+        for (int32_t i = 0; i < place->replica_count; i++) {
+            if (lag_has(lag_of(lag, place), i)) {
+                miss(call, group, node, "a replica is told to lag");
+            }
+        }
+    }
+}
+
 static void check_group(struct roll_call *call, const struct group *group,
                         const struct sim_node *node)
 {
@@ -242,6 +261,8 @@ static void check_group(struct roll_call *call, const struct group *group,
         if (!known || peer.match_index < led->applied_index) {
             miss(call, group, node, "its leader does not know what it has");
         }
+    } else {
+        check_in_sync(call, group, node);
     }
 }
 

@@ -19,8 +19,8 @@ void check_end(void);
 void check_node(struct sim_node *node);
 void check_node_started(struct sim_node *node);
 
-/* Whether all nodes that should hold a group agree: each group has one leader, and all its replicas
- * have applied the same. Says what is missing, when asked. */
+/* Whether all nodes that should hold a group agree: each group has one leader, all its replicas
+ * have applied the same, and every node was told so. Says what is missing, when asked. */
 bool check_is_whole(bool tell);
 
 /* What is committed of a partition of the work topic, by any node's word. */

@@ -210,7 +210,7 @@ void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_me
     }
 }
 
-void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch)
+void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch, uint64_t lag)
 {
     if (link->state != LINK_UP) {
         return;
@@ -221,7 +221,8 @@ void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch)
             memory_resize(link->leaders, link->leader_capacity, sizeof *link->leaders);
     }
     link->leaders[link->leader_count++] =
-        (struct peer_leaders_request_leader){.group = (int64_t)group, .epoch = epoch};
+        (struct peer_leaders_request_leader){
+            .group = (int64_t)group, .epoch = epoch, .lag = (int64_t)lag};
     peers_due(link);
 }
 

@@ -225,8 +225,9 @@ static struct config *configure(int32_t id, int count)
     static const char *const fixed[] = {
         "cluster.id=c2ltdWxhdGVkQ2x1c3Rlcg", "offsets.topic.num.partitions=2",
         "offsets.topic.replication.factor=3", "default.replication.factor=3",
-        "journal.file.bytes=1048576", "journal.size.bytes=33554432", "log.segment.bytes=1048576",
-        "group.initial.rebalance.delay.ms=0", "broker.session.timeout.ms=3000",
+        "journal.file.bytes=1048576", "journal.size.bytes=33554432",
+        "log.segment.bytes=1048576", "group.initial.rebalance.delay.ms=0",
+        "broker.session.timeout.ms=3000", "replica.lag.time.max.ms=1000",
         "ottla.fetch.tail.bytes=1048576", "checkpoint.interval.ms=5000",
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     };

@@ -29,14 +29,17 @@ END_TEST
 START_TEST(what_another_node_says_holds_unless_it_is_old)
 {
     struct directory *directory = calloc(1, sizeof *directory);
-    directory_set_told(directory, 2000, 3, 0); /* its page is made */
+    ck_assert_uint_eq(directory_lag(directory, 2000), 0);
+    directory_set_told(directory, 2000, 3, 0, 4); /* its page is made */
     ck_assert_int_eq(directory_get(directory, 2000).leader, 3);
-    directory_set_told(directory, 2000, 2, 7);
-    directory_set_told(directory, 2000, 3, 6);
+    directory_set_told(directory, 2000, 2, 7, 5);
+    directory_set_told(directory, 2000, 3, 6, 6);
+    ck_assert_uint_eq(directory_lag(directory, 2000), 5);
     ck_assert_int_eq(directory_get(directory, 2000).leader, 2);
     ck_assert_int_eq(directory_get(directory, 2000).epoch, 7);
     directory_set(directory, 2000, -1, 8);
-    directory_set_told(directory, 2000, 3, 8); /* the leader of an epoch that is known already */
+    ck_assert_uint_eq(directory_lag(directory, 2000), 5);
+    directory_set_told(directory, 2000, 3, 8, 1); /* the leader of an epoch that is known already */
     ck_assert_int_eq(directory_get(directory, 2000).leader, 3);
     directory_free(directory);
     free(directory);

@@ -2,9 +2,6 @@
  * waits beyond the deadline. */
 #include "broker/group/proposals.h"
 
-#include "broker/group/group_members.h"
-#include "broker/peer/liveness.h"
-#include "io/clock.h"
 #include "tests/unit/broker/group/bench.h"
 
 struct waiter {
@@ -106,33 +103,6 @@ START_TEST(deadlines_pass_in_any_order)
 }
 END_TEST
 
-START_TEST(in_sync_is_who_answers_and_has_no_snapshot_to_take)
-{
-    struct bench *bench = bench_new(3);
-    int32_t nodes[3];
-    for (int32_t node = 2; node <= 3; node++) {
-        struct liveness *liveness = &bench->broker.liveness;
-        ck_assert(liveness_join(&bench->broker, liveness_add(liveness, node), (struct uuid){{1}},
-                                clock_monotonic_ms()));
-    }
-    ck_assert_uint_eq(group_in_sync(&bench->group, nodes, 3), 0);
-    bench_elect(bench);
-    ck_assert_uint_eq(group_in_sync(&bench->group, nodes, 3), 3);
-    ck_assert_int_eq(nodes[0], 1);
-    for (int i = 0; i < 25; i++) { /* two checks of the quorum; only node 2 answers */
-        bench_message(bench, (struct raft_message){.kind = RAFT_APPEND_REPLY, .from = 2,
-                                                   .term = 1, .accepted = true});
-        bench_step(bench, (struct raft_event){.kind = RAFT_EVENT_TICK});
-    }
-    ck_assert_uint_eq(group_in_sync(&bench->group, nodes, 3), 2);
-    ck_assert_int_eq(nodes[1], 2);
-    ck_assert(group_has_in_sync(&bench->group, 2));
-    ck_assert(!group_has_in_sync(&bench->group, 3));
-    ck_assert(!group_has_in_sync(&bench->group, 4)); /* as many as there are would do */
-    bench_free(bench);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("proposals");
@@ -141,7 +111,6 @@ int main(void)
     tcase_add_test(tests, what_others_committed_is_enough);
     tcase_add_test(tests, alone_all_wait_for_the_commit);
     tcase_add_test(tests, deadlines_pass_in_any_order);
-    tcase_add_test(tests, in_sync_is_who_answers_and_has_no_snapshot_to_take);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

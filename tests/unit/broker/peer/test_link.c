@@ -256,13 +256,14 @@ static struct group_leader leader(const struct node *node, uint64_t group)
 START_TEST(leaders_are_told)
 {
     struct world world = open_linked_world();
-    peers_tell_leader(&world.nodes[0]->broker.shards[1], 5, 3);
-    peers_tell_leader(&world.nodes[0]->broker.shards[1], 7, 9);
+    peers_tell_leader(&world.nodes[0]->broker.shards[1], 5, 3, 0);
+    peers_tell_leader(&world.nodes[0]->broker.shards[1], 7, 9, (uint64_t)3 << 62);
     RUN_UNTIL(&world, leader(world.nodes[1], 7).leader == 1);
     ck_assert_int_eq(leader(world.nodes[1], 7).epoch, 9);
     ck_assert_int_eq(leader(world.nodes[1], 5).leader, 1);
-    peers_tell_leader(&world.nodes[0]->broker.shards[1], 7, 8); /* is known to be over */
-    peers_tell_leader(&world.nodes[0]->broker.shards[1], 5, 4);
+    ck_assert_uint_eq(directory_lag(&world.nodes[1]->broker.directory, 7), (uint64_t)3 << 62);
+    peers_tell_leader(&world.nodes[0]->broker.shards[1], 7, 8, 0); /* is known to be over */
+    peers_tell_leader(&world.nodes[0]->broker.shards[1], 5, 4, 0);
     RUN_UNTIL(&world, leader(world.nodes[1], 5).epoch == 4);
     ck_assert_int_eq(leader(world.nodes[1], 7).epoch, 9);
     close_world(&world);
@@ -410,7 +411,7 @@ START_TEST(a_broken_link_comes_back)
     struct world world = open_linked_world();
     stop_listening(world.nodes[1]);
     RUN_UNTIL(&world, peers_link(&world.nodes[0]->broker.shards[0], 2)->state == LINK_WAITING);
-    peers_tell_leader(&world.nodes[0]->broker.shards[1], 5, 3); /* nobody hears it */
+    peers_tell_leader(&world.nodes[0]->broker.shards[1], 5, 3, 0); /* nobody hears it */
     listen_again(world.nodes[1]);
     RUN_UNTIL(&world, is_up(world.nodes[0], 2));
     ck_assert_int_eq(leader(world.nodes[1], 5).leader, -1);
