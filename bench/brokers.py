@@ -55,6 +55,13 @@ def alive(pid):
         return False
 
 
+def usage(pid):
+    """(user + system, user) CPU seconds of the process so far."""
+    fields = stat_fields(pid)
+    user, system = int(fields[11]), int(fields[12])
+    return (user + system) / TICKS, user / TICKS
+
+
 class Broker:
     """What both brokers share."""
     name = ""
@@ -65,10 +72,7 @@ class Broker:
         os.makedirs(home, exist_ok=True)
 
     def usage(self):
-        """(user + system, user) CPU seconds of the process so far."""
-        fields = stat_fields(self.pid)
-        user, system = int(fields[11]), int(fields[12])
-        return (user + system) / TICKS, user / TICKS
+        return usage(self.pid)
 
     def memory_mb(self):
         with open("/proc/%d/status" % self.pid) as f:

@@ -1,4 +1,5 @@
-"""Three stock Kafka brokers with the interface of tests/lib/cluster.py, for bench/failover.
+"""Three stock Kafka brokers with the interface of tests/lib/cluster.py, for bench/failover and
+bench/cluster.
 
 Happy path: KafkaCluster(home) as a context; setup-kafka.sh starts, kills and stops the nodes, with
 the jars of the cache and data below `home`. Its nodes end with the context.
@@ -9,8 +10,10 @@ import os
 import random
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 from cluster import Cluster
+from faulty import Triggered
 from ottla import BrokerError, free_port
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -38,6 +41,8 @@ class KafkaNode:
 
     def __init__(self, cluster, node, port):
         self.cluster, self.node, self.port, self.process = cluster, node, port, None
+        self.home = os.path.join(cluster.home, "run-3", "node%d" % node)
+        self.log_path, self.env = os.path.join(self.home, "server.log"), {}
         self.host, self.bootstrap = "127.0.0.1", "127.0.0.1:%d" % port
 
     @property
@@ -48,32 +53,43 @@ class KafkaNode:
         return self.process is not None and self.process.alive()
 
     def started(self):
-        path = os.path.join(self.cluster.home, "run-3", "node%d" % self.node, "pid")
-        with open(path) as f:
+        with open(os.path.join(self.home, "pid")) as f:
             self.process = Process(int(f.read()))
 
     def stop_after_signal(self):
         self.cluster.script("stop", "3", str(self.node))
 
 
+class FaultyKafkaNode(Triggered, KafkaNode):
+    """A node on a disk that can be made to fail."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.preload(self.home + ".fault", os.path.join(self.home, "data"))
+
+
 class KafkaCluster(Cluster):
     """Nodes 1 to 3."""
 
-    def __init__(self, home):  # pylint: disable=super-init-not-called
+    def __init__(self, home, kind=KafkaNode):  # pylint: disable=super-init-not-called
         self.home, self.paused, self.first = home, set(), random.randrange(12000, 20000)
         free_port()  # makes sure that there is one at all
-        self.nodes = {n: KafkaNode(self, n, self.first + n - 1) for n in (1, 2, 3)}
+        self.nodes = {n: kind(self, n, self.first + n - 1) for n in (1, 2, 3)}
 
-    def script(self, *words):
+    def install(self):
+        """The jars are shared between runs."""
         cache = os.environ.get("KAFKA_PEER_DIR", os.path.expanduser("~/.cache/kafka-peer"))
-        env = dict(os.environ, KAFKA_PEER_DIR=self.home, KAFKA_PORT_CLUSTER=str(self.first))
         os.makedirs(self.home, exist_ok=True)
         subprocess.run([os.path.join(HERE, "setup-kafka.sh"), "install"], check=True,
                        env=dict(os.environ, KAFKA_PEER_DIR=cache), stdout=subprocess.DEVNULL)
         for entry in os.listdir(cache):
             link = os.path.join(self.home, entry)
-            if entry.startswith(("lib-", "log4j2-")) and not os.path.lexists(link):
+            if entry.startswith(("lib-", "log4j2-", "kafka-tool")) and not os.path.lexists(link):
                 os.symlink(os.path.join(cache, entry), link)
+
+    def script(self, *words, env=None):
+        env = dict(os.environ, KAFKA_PEER_DIR=self.home, KAFKA_PORT_CLUSTER=str(self.first),
+                   **(env or {}))
         done = subprocess.run([os.path.join(HERE, "setup-kafka.sh")] + list(words), env=env,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True)
@@ -81,15 +97,16 @@ class KafkaCluster(Cluster):
             raise BrokerError("setup-kafka.sh %s: %s" % (words, done.stderr[-2000:]))
 
     def start_all(self, wait=True):
-        self.script("start", "3")
-        for node in self.nodes.values():
-            node.started()
+        """All at once, as none is up before there is a quorum."""
+        self.install()
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
+            list(pool.map(self.start, self.nodes))
         if wait:
             self.wait_brokers(3, timeout_s=120)
         return self
 
     def start(self, node, wait=True):
-        self.script("start-node", "3", str(node))
+        self.script("start-node", "3", str(node), env=self.nodes[node].env)
         self.nodes[node].started()
         return self.nodes[node]
 

@@ -26,6 +26,14 @@ TARGETS = {
     ("partitions-10000", "create_to_usable_s"): ("ratio", 0.05),
     ("partitions-10000", "memory_mb"): ("ratio", 0.05),
     ("partitions-10000", "ready_after_kill_s"): ("ratio", 0.05),
+    ("cluster-produce", "mean_ms"): ("ratio", 1.0),
+    ("cluster-produce", "p99_ms"): ("ratio", 0.5),
+    ("cluster-produce-synced", "mean_ms"): ("ratio", 1.0),
+    ("cluster-produce-synced", "p99_ms"): ("ratio", 0.5),
+    ("cluster-cpu-big", "rf3_to_rf1"): ("value", 2.5),
+    ("cluster-cpu-16k", "rf3_to_rf1"): ("value", 2.5),
+    ("cluster-slow-follower", "slow_to_healthy_p99"): ("value", 1.2),
+    ("cluster-slow-metadata", "slow_to_healthy_p99"): ("value", 1.2),
 }
 
 
@@ -66,6 +74,7 @@ class Pairs:
                 "scenario": self.scenario, "metric": metric, "pairs": len(values),
                 "ottla": statistics.median(o for o, _ in values),
                 "kafka": statistics.median(k for _, k in values),
+                "ottla_min": min(o for o, _ in values), "ottla_max": max(o for o, _ in values),
                 "ratio_median": statistics.median(ratios),
                 "ratio_min": min(ratios), "ratio_max": max(ratios)})
         return rows
@@ -81,12 +90,14 @@ def verdict(row):
     if kind is None:
         return ""
     value = row["ratio_median"] if kind == "ratio" else row["ottla"]
-    return "%s (target %s%g)" % ("reached" if value <= limit else "missed",
-                                 "x" if kind == "ratio" else "", limit)
+    spread = "" if kind == "ratio" else "; ottla %s..%s" % (
+        figure(row["ottla_min"]), figure(row["ottla_max"]))
+    return "%s (target %s%g%s)" % ("reached" if value <= limit else "missed",
+                                   "x" if kind == "ratio" else "", limit, spread)
 
 
 def print_rows(rows):
-    form = "%-17s %-28s %10s %10s   %7s [%s..%s] %s"
+    form = "%-22s %-28s %10s %10s   %7s [%s..%s] %s"
     print(form % ("scenario", "metric", "ottla", "kafka", "ratio", "min", "max", ""))
     for row in rows:
         print(form % (row["scenario"], row["metric"], figure(row["ottla"]), figure(row["kafka"]),
@@ -101,7 +112,7 @@ def append_history(rows, options, path=HISTORY):
              "settings": " ".join(options.override)}
     new = not os.path.exists(path)
     with open(path, "a", newline="") as f:
-        writer = csv.DictWriter(f, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(f, COLUMNS, lineterminator="\n", extrasaction="ignore")
         if new:
             writer.writeheader()
         for row in rows:

@@ -14,14 +14,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
-from brokers import Kafka, Ottla
+from brokers import BrokerError, Kafka, Ottla
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 CFLAGS = ["-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"]
 LIBRARIES = {"load": ["-lrdkafka", "-lpthread"]}
 TOUCH_BYTES = 4 << 30
+SETTLE_S = 0.5   # after a load: what a broker still does for it (page cache, logs) counts too
+SHAPES = {       # how librdkafka batches, how many records, how often they are read
+    "big": dict(load=dict(batch=262144, linger_ms=50), records=1000000, passes=2),
+    "16k": dict(load=dict(batch=16384, linger_ms=5), records=500000, passes=4),
+    "one": dict(load=dict(batch_records=1, linger_ms=0, in_flight=5), records=100000, passes=10),
+}
 
 
 def parser(description, scenarios):
@@ -40,6 +47,15 @@ def parser(description, scenarios):
     p.add_argument("--no-history", action="store_true", help="do not add to history.csv")
     p.add_argument("--keep", action="store_true", help="keep the data and the brokers' logs")
     return p
+
+
+def measured(broker, action):
+    """Runs action(); its result, the broker's CPU seconds and user CPU seconds for it."""
+    total, user = broker.usage()
+    result = action()
+    time.sleep(SETTLE_S)
+    total_after, user_after = broker.usage()
+    return result, total_after - total, user_after - user
 
 
 class Setting:
@@ -64,10 +80,13 @@ class Setting:
         else:
             shutil.rmtree(self.home, ignore_errors=True)
 
+    def binary(self):
+        """A copy of the program: a build meanwhile must not change what is measured."""
+        return shutil.copy(self.options.ottla, os.path.join(self.home, "ottla-measured"))
+
     def ottla(self):
-        """Runs a copy of the program: a build meanwhile must not change what is measured."""
-        copy = shutil.copy(self.options.ottla, os.path.join(self.home, "ottla-measured"))
-        return self.own(Ottla(os.path.join(self.home, "ottla"), copy, self.options.override))
+        return self.own(Ottla(os.path.join(self.home, "ottla"), self.binary(),
+                              self.options.override))
 
     def kafka(self):
         cache = os.environ.get("KAFKA_PEER_DIR", os.path.expanduser("~/.cache/kafka-peer"))
@@ -103,3 +122,22 @@ class Setting:
         if done.returncode != 0:
             raise RuntimeError("%s: %s" % (broker.name, done.stderr.strip()))
         return json.loads(done.stdout)
+
+    def sync_load(self, broker, topic, connections, partitions, size, warm_s, counted_s):
+        """Runs sync_load.c; what it saw, with the broker's CPU time between its two marks."""
+        command = [self.program("sync_load"), str(broker.port), topic] + [str(n) for n in (
+            connections, partitions, size, warm_s, counted_s)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load:
+            marks = {}
+            for line in load.stdout:
+                if line.startswith("{"):
+                    seen = json.loads(line)
+                else:
+                    marks[line.strip()] = broker.usage()[0]
+        if load.returncode != 0:
+            raise BrokerError("%s: sync_load failed\n%s" % (broker.name, broker.log_tail()))
+        figures = {"records_per_s": seen["records"] / seen["seconds"]}
+        figures.update({k: v for k, v in seen.items() if k.endswith("_ms")})
+        figures["cpu_s_per_million"] = (marks["end"] - marks["begin"]) / seen["records"] * 1e6
+        figures["generator_cpu_s_per_million"] = seen["client_cpu_s"] / seen["records"] * 1e6
+        return figures

@@ -27,14 +27,13 @@ def shim(source=DISK_SHIM):
     return _built[source]
 
 
-class Faulty(Broker):
-    """A broker on a disk that can be made to fail."""
+class Triggered:
+    """A process, started with `env`, whose disk can be made to fail."""
 
-    def __init__(self, *arguments, **named):
-        super().__init__(*arguments, **named)
-        self.trigger = os.path.join(self.own_dir, "fault")
-        self.env.update(LD_PRELOAD=shim(), DISK_FAULT=self.trigger,
-                        DISK_FAULT_UNDER=self.data_dir)
+    def preload(self, trigger, under):
+        """Files below `under` fail as the file `trigger` says."""
+        self.trigger = trigger
+        self.env.update(LD_PRELOAD=shim(), DISK_FAULT=trigger, DISK_FAULT_UNDER=under)
 
     def fault(self, how):
         with open(self.trigger + ".new", "w") as file:
@@ -44,3 +43,11 @@ class Faulty(Broker):
     def heal(self):
         if os.path.exists(self.trigger):
             os.unlink(self.trigger)
+
+
+class Faulty(Triggered, Broker):
+    """A broker on a disk that can be made to fail."""
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.preload(os.path.join(self.own_dir, "fault"), self.data_dir)
