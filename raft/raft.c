@@ -259,9 +259,15 @@ static void withdraw(struct raft *raft)
     }
 }
 
+/* What it voted in this term may be among what it lost, and the leader that it followed may be one
+ * that it has forgotten to have voted for: the term's vote counts as given, to nobody else. */
 static void rejoin(struct raft *raft)
 {
     raft->withdrawn = false;
+    if (raft->term > 0 && raft->voted_for == RAFT_NO_NODE) {
+        raft->voted_for = raft->id;
+        raft_emit_save(raft);
+    }
     if (raft_is_sole_voter(raft) && raft->role == RAFT_FOLLOWER) {
         raft_campaign(raft, false);
     }
