@@ -72,10 +72,11 @@ void consumer_group_count_support(struct consumer_group *group,
     }
 }
 
+/* Of no members (all have left, and one that was given its id is still waited for) all do. */
 static bool all_support(const struct consumer_group *group, struct view name)
 {
     const struct protocol_support *support = support_find(group, name);
-    return support != NULL && support->members == group->member_count;
+    return (support == NULL ? 0 : support->members) == group->member_count;
 }
 
 bool consumer_group_supports(const struct consumer_group *group, struct view protocol_type,
