@@ -46,6 +46,9 @@ static void ended(struct client *client, bool exists)
     char name[NAME];
     struct view topic = topic_name(client, name);
     world_say("%.*s is %s", VIEW_PRINT(topic), exists ? "made" : "deleted");
+    if (client->topic < 0) {
+        clients_topic_is_made();
+    }
     uint64_t bit = client->topic < 0 ? 0 : (uint64_t)1 << client->topic;
     client->existing = exists ? client->existing | bit : client->existing & ~bit;
     begin_next(client);
@@ -86,7 +89,7 @@ static void create(struct client *client)
         create_topics_request_creatable_topic_default;
     topic.name = topic_name(client, name);
     topic.num_partitions = client->topic < 0 ? MODEL_PARTITIONS : 2;
-    topic.replication_factor = (int16_t)client->batch;
+    topic.replication_factor = (int16_t)client->replicas;
     struct create_topics_request request = create_topics_request_default;
     request.topics = &topic;
     request.topics_count = 1;

@@ -1,4 +1,5 @@
 /* A client's connections and requests: real frames over the simulated network, one answer or none.
+ * Several requests may be under way; a connection's answers come in the order of its requests.
  */
 #ifndef OTTLA_TESTS_SIM_CLUSTER_CALLER_H
 #define OTTLA_TESTS_SIM_CLUSTER_CALLER_H
@@ -9,7 +10,7 @@
 #include "messages/api_keys.h"
 #include "tests/sim/cluster/network.h"
 
-enum { CALL_TIMEOUT_MS = 3000, IMPATIENT_MS = 300 };
+enum { CALL_TIMEOUT_MS = 3000, IMPATIENT_MS = 300, CALLS_MOST = 6 };
 
 struct caller;
 
@@ -22,12 +23,9 @@ struct line {
     struct wire *wire;           /* null: none */
 };
 
-/* One request at a time. */
-struct caller {
-    int place;
-    struct line lines[NODES_MAX + 1];
-    int32_t correlation;         /* of the request under way; 0: none */
-    int32_t last_correlation;
+/* A request under way. */
+struct call {
+    int32_t correlation;
     int node;                    /* that was asked */
     enum api_key api;
     int16_t version;
@@ -35,12 +33,26 @@ struct caller {
     void *owner;
 };
 
+struct caller {
+    int place;
+    struct line lines[NODES_MAX + 1];
+    int32_t last_correlation;
+    struct call calls[CALLS_MOST]; /* the oldest first */
+    int call_count;
+    int node;                    /* whose answer, or none, is being told */
+    void *owner;
+};
+
 /* A client at a place, with no connection. */
 void caller_start(struct caller *caller, int place, void *owner);
 
-/* Sends a request in that version; `done` runs once, later. None may be under way. */
+/* Sends a request in that version; `done` runs once, later, with the caller's owner. */
 void caller_ask(struct caller *caller, int node, enum api_key api, int16_t version,
                 const void *message, answered *done);
+
+/* The same, with an owner of its own. */
+void caller_ask_for(struct caller *caller, int node, enum api_key api, int16_t version,
+                    const void *message, answered *done, void *owner);
 
 /* Whether a request is under way. */
 bool caller_waits(const struct caller *caller);

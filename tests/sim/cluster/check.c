@@ -47,6 +47,17 @@ struct committed {
     UT_hash_handle hh;
 };
 
+/* What a producer has written to a partition, without a gap and nothing twice. */
+struct written {
+    struct {
+        int64_t producer_id;
+        int64_t partition;
+    } key;
+    int32_t next_sequence;
+    UT_hash_handle hh;
+};
+
+static struct written *producers;
 static struct term_leader *leaders;
 static struct committed *batches;
 static int64_t committed_ends[MODEL_PARTITIONS];
@@ -54,6 +65,7 @@ static int64_t committed_ends[MODEL_PARTITIONS];
 void check_start(void)
 {
     leaders = NULL;
+    producers = NULL;
     batches = NULL;
     memset(committed_ends, 0, sizeof committed_ends);
 }
@@ -70,6 +82,12 @@ void check_end(void)
     HASH_ITER(hh, leaders, leader, next_leader) {
         HASH_DEL(leaders, leader);
         free(leader);
+    }
+    struct written *producer;
+    struct written *next_producer;
+    HASH_ITER(hh, producers, producer, next_producer) {
+        HASH_DEL(producers, producer);
+        free(producer);
     }
     struct committed *batch;
     struct committed *next_batch;
@@ -140,6 +158,26 @@ static const struct partition *owner_of(const struct partition_log *log)
     return NULL;
 }
 
+/* A batch that nobody had before, of a producer that begins with sequence 0. */
+static void note_sequence(const struct batch_header *header, int32_t partition)
+{
+    struct written probe;
+    struct written *known = NULL;
+    memset(&probe, 0, sizeof probe);
+    probe.key.producer_id = header->producer_id;
+    probe.key.partition = partition;
+    HASH_FIND(hh, producers, &probe.key, sizeof probe.key, known);
+    if (known == NULL) {
+        known = memory_new_zero(1, sizeof *known);
+        known->key = probe.key;
+        HASH_ADD(hh, producers, key, sizeof known->key, known);
+    }
+    world_require(header->base_sequence == known->next_sequence,
+                  "partition %d: the batch at offset %" PRId64 " has sequence %d, not %d",
+                  partition, header->base_offset, header->base_sequence, known->next_sequence);
+    known->next_sequence += header->last_offset_delta + 1;
+}
+
 static void note_batch(const struct partition *partition, struct view batch)
 {
     struct batch_header header;
@@ -153,7 +191,11 @@ static void note_batch(const struct partition *partition, struct view batch)
     probe.key.partition = partition->number;
     probe.key.base_offset = header.base_offset;
     HASH_FIND(hh, batches, &probe.key, sizeof probe.key, known);
-    if (strcmp(topic_log_name(partition->group), WORK_TOPIC) == 0) {
+    bool is_work = strcmp(topic_log_name(partition->group), WORK_TOPIC) == 0;
+    if (is_work && known == NULL && header.producer_id >= 0) {
+        note_sequence(&header, partition->number);
+    }
+    if (is_work) {
         int64_t *end = &committed_ends[partition->number];
         int64_t here = batch_last_offset(&header) + 1;
         *end = here > *end ? here : *end;

@@ -14,6 +14,7 @@ enum { CLIENTS_MOST = PLACES_MAX - CLIENT_PLACE, METADATA_VERSION = 12 };
 static struct client clients[CLIENTS_MOST];
 static int count;
 static bool stopping;
+static bool topic_is_made;
 static bool busy;                /* clients hardly wait between two requests */
 static uint64_t last_serial;
 
@@ -46,6 +47,7 @@ static void go_on(void *context, uint64_t tag)
 {
     struct client *client = context;
     (void)tag;
+    client->waking = false;
     switch (client->kind) {
     case CLIENT_PRODUCER:
         producer_next(client);
@@ -59,6 +61,9 @@ static void go_on(void *context, uint64_t tag)
     case CLIENT_ADMIN:
         admin_next(client);
         break;
+    case CLIENT_MEMBER:
+        member_next(client);
+        break;
     case CLIENT_WITNESS:
         witness_next(client);
         break;
@@ -67,9 +72,23 @@ static void go_on(void *context, uint64_t tag)
 
 void client_later(struct client *client, uint64_t most_ms)
 {
-    assert(!caller_waits(&client->caller));
+    assert(!client->waking);
+    client->waking = true;
     uint64_t most_ns = most_ms * MS_NS / (busy ? 6 : 1);
     world_after(1000 + world_random(most_ns + 1), go_on, client, 0);
+}
+
+void clients_topic_is_made(void)
+{
+    topic_is_made = true;
+}
+
+bool client_may_begin(struct client *client)
+{
+    if (!topic_is_made) {
+        client_later(client, 100);
+    }
+    return topic_is_made;
 }
 
 static int32_t leader_in(const struct metadata_response *response, int partition,
@@ -115,23 +134,26 @@ static void add(enum client_kind kind, int number)
     assert(count < CLIENTS_MOST);
     struct client *client = &clients[count];
     *client = (struct client){.kind = kind, .number = number, .node = 1, .producer_id = -1,
-                              .committed = -1, .sent = -1, .topic = -1};
+                              .committed = -1, .sent = -1, .topic = -1, .last_offset = -1,
+                              .careful = world_chance(2)};
     client->partition = number % MODEL_PARTITIONS;
     caller_start(&client->caller, CLIENT_PLACE + count, client);
     count++;
     client_later(client, 100);
 }
 
-void clients_start(int producers, int consumers, int committers, int admins, int replicas)
+void clients_start(const struct crowd *crowd)
 {
-    int counts[] = {[CLIENT_PRODUCER] = producers, [CLIENT_CONSUMER] = consumers,
-                    [CLIENT_COMMITTER] = committers, [CLIENT_ADMIN] = admins,
-                    [CLIENT_WITNESS] = 1};
+    int counts[] = {[CLIENT_PRODUCER] = crowd->producers, [CLIENT_CONSUMER] = MODEL_PARTITIONS,
+                    [CLIENT_COMMITTER] = crowd->committers, [CLIENT_ADMIN] = crowd->admins,
+                    [CLIENT_MEMBER] = crowd->members, [CLIENT_WITNESS] = 1};
     count = 0;
     stopping = false;
+    topic_is_made = false;
     busy = world_chance(8);
     last_serial = 0;
     model_start();
+    members_start();
     for (int kind = 0; kind <= CLIENT_WITNESS; kind++) {
         for (int i = 0; i < counts[kind]; i++) {
             add((enum client_kind)kind, i);
@@ -139,7 +161,7 @@ void clients_start(int producers, int consumers, int committers, int admins, int
     }
     for (int i = 0; i < count; i++) {
         if (clients[i].kind == CLIENT_ADMIN) {
-            clients[i].batch = replicas; /* of the topics it makes */
+            clients[i].replicas = crowd->replicas;
         }
     }
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/view.h"
 #include "tests/sim/cluster/caller.h"
 #include "tests/sim/cluster/model.h"
 
@@ -16,8 +17,38 @@
 /* How many tries without an answer a committer remembers. */
 enum { DOUBTFUL_MOST = 64 };
 
+/* The longest name of a member. */
+enum { MEMBER_ID_BYTES = 80 };
+
+/* How many batches a producer has under way: as many as a broker remembers of it. */
+enum { BATCHES_MOST = 5 };
+
 enum client_kind {
-    CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_COMMITTER, CLIENT_ADMIN, CLIENT_WITNESS
+    CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_COMMITTER, CLIENT_ADMIN, CLIENT_MEMBER, CLIENT_WITNESS
+};
+
+/* A batch under way. */
+struct produced {
+    int32_t sequence;
+    int records;
+    uint64_t first_serial;
+    int64_t offset;              /* acknowledged; -1: not */
+    bool is_sent;                /* and not answered */
+};
+
+/* What a member of a consumer group knows of itself. */
+struct member {
+    char id[MEMBER_ID_BYTES];    /* empty: none yet */
+    bool is_in;                  /* it has its part of `generation` */
+    int32_t generation;
+    int32_t newest;              /* the group's, when the request under way was sent */
+    unsigned owned;              /* bit by bit: its partitions */
+    bool must_read;              /* where they were left is not known yet */
+    bool is_late;                /* the commit under way is one of an old generation */
+    int partition;               /* of the commit under way */
+    int64_t positions[MODEL_PARTITIONS];
+    int64_t floors[MODEL_PARTITIONS]; /* acknowledged, when the request under way was sent */
+    uint64_t joins;
 };
 
 struct client {
@@ -28,11 +59,16 @@ struct client {
     bool knows;                  /* `node` is the leader or coordinator */
     bool done;                   /* nothing left to do, once the clients are to stop */
     int partition;
+    bool waking;                 /* its next turn is on its way */
     /* producer */
     int64_t producer_id;         /* -1: none yet */
-    int32_t sequence;
-    int batch;                   /* records of the batch under way; 0: none */
-    uint64_t first_serial;
+    int32_t sequence;            /* of the next batch */
+    struct produced batches[BATCHES_MOST]; /* in the order of their sequences, from the first one
+                                              that is not acknowledged on */
+    int batch_count;
+    int64_t last_offset;         /* acknowledged; of the last batch that is not among these */
+    bool resends;                /* one is to be sent again: nothing else before */
+    bool careful;                /* and then one at a time */
     /* consumer */
     int64_t position;
     int32_t leader_epoch;        /* as the metadata said */
@@ -42,7 +78,10 @@ struct client {
     bool checks;                 /* the next thing is to read it back */
     int64_t doubtful[DOUBTFUL_MOST]; /* tried, outcome unknown; the latest ones */
     unsigned doubtful_count;
+    /* member */
+    struct member member;
     /* admin */
+    int replicas;                /* of the topics that it makes */
     int topic;                   /* number of the topic under way */
     bool deletes;
     uint64_t unsure;             /* bit by bit: topics with a try whose outcome is not known; it may
@@ -52,8 +91,17 @@ struct client {
     const struct client *asked;  /* the committer that it asks about */
 };
 
-/* Makes the work topic (with as many replicas as said) and so many clients of each kind. */
-void clients_start(int producers, int consumers, int committers, int admins, int replicas);
+/* So many clients of each kind; one consumer for each partition, and one witness. */
+struct crowd {
+    int producers;
+    int committers;
+    int admins;
+    int members;
+    int replicas;                /* of each topic */
+};
+
+/* Makes the work topic and the clients. */
+void clients_start(const struct crowd *crowd);
 
 /* From now on nothing new is begun; consumers read to the end. */
 void clients_stop(void);
@@ -83,6 +131,20 @@ void consumer_next(struct client *client);
 void committer_next(struct client *client);
 void admin_next(struct client *client);
 void witness_next(struct client *client);
+void member_next(struct client *client);
+
+/* Groups of members that nobody has joined yet. */
+void members_start(void);
+
+/* The work topic is there, and so all of its replicas' brokers: before, the coordinators' topic
+ * would be made with fewer replicas than it is to have. */
+void clients_topic_is_made(void);
+
+/* Whether it is; else the client is called again later. */
+bool client_may_begin(struct client *client);
+
+/* Finds the coordinator of a group, then does the next thing. */
+void client_find_coordinator(struct client *client, struct view group);
 
 /* Whether no producer has anything under way any more. */
 bool clients_producers_are_done(void);

@@ -36,13 +36,18 @@ static void found(void *owner, const void *message)
     client_later(client, client->knows ? 1 : 200);
 }
 
+void client_find_coordinator(struct client *client, struct view group)
+{
+    struct find_coordinator_request request = find_coordinator_request_default;
+    request.key = group;
+    caller_ask(&client->caller, client_any_node(), API_FIND_COORDINATOR, FIND_VERSION, &request,
+               found);
+}
+
 static void find(struct client *client)
 {
     char name[NAME];
-    struct find_coordinator_request request = find_coordinator_request_default;
-    request.key = group_name(client->number, name);
-    caller_ask(&client->caller, client_any_node(), API_FIND_COORDINATOR, FIND_VERSION, &request,
-               found);
+    client_find_coordinator(client, group_name(client->number, name));
 }
 
 /* Whether the answer is good; else the coordinator is looked for again. */
@@ -150,7 +155,7 @@ void committer_ask_offset(struct client *client, int number, int node, answered 
 void committer_next(struct client *client)
 {
     assert(client->kind == CLIENT_COMMITTER);
-    if (client->done) {
+    if (client->done || !client_may_begin(client)) {
         return;
     }
     if (!client->knows) {

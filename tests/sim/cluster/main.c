@@ -146,8 +146,12 @@ static struct outcome run(uint64_t seed, bool tell)
     for (int i = 0; i < nodes; i++) {
         node_start(&cluster.nodes[i]);
     }
-    clients_start(2 + (int)world_random(4), MODEL_PARTITIONS, 1 + (int)world_random(3),
-                  1 + (int)world_random(2), 3);
+    struct crowd crowd = {.replicas = 3};
+    crowd.producers = 2 + (int)world_random(4);
+    crowd.committers = 1 + (int)world_random(3);
+    crowd.admins = 1 + (int)world_random(2);
+    crowd.members = world_chance(3) ? 0 : 2 + (int)world_random(2);
+    clients_start(&crowd);
     run_for(CALM_MS);
     if (!world_chance(10)) {
         faults_start();

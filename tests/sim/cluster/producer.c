@@ -1,5 +1,8 @@
-/* An idempotent producer with acks=all and one batch under way: sent again until it is answered. */
+/* An idempotent producer with acks=all and up to five batches under way on one connection, as stock
+ * ones have them. When one of them fails it waits for the answers to the others, finds the leader
+ * and sends again in order what is not acknowledged: all at once, or one at a time when careful. */
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -11,7 +14,7 @@
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
 
-enum { PRODUCE_VERSION = 9, INIT_VERSION = 4, BATCH_MOST = 3, TIMEOUT_MS = 1500, PACE_MS = 200 };
+enum { PRODUCE_VERSION = 9, INIT_VERSION = 4, BATCH_MOST = 3, TIMEOUT_MS = 1500, PACE_MS = 300 };
 
 static void id_came(void *owner, const void *message)
 {
@@ -34,58 +37,100 @@ static void ask_id(struct client *client)
                id_came);
 }
 
-static void batch_acked(struct client *client, int64_t base_offset)
+/* What is acknowledged without a gap is done. */
+static void drop_acked(struct client *client)
 {
-    for (int i = 0; i < client->batch; i++) {
-        model_acked(client->partition, base_offset + i, client->first_serial + (uint64_t)i);
+    while (client->batch_count > 0 && client->batches[0].offset >= 0) {
+        const struct produced *first = &client->batches[0];
+        world_require(first->offset > client->last_offset, "producer %d: the batch of sequence %d "
+                      "is at offset %" PRId64 ", the one before at %" PRId64, client->number,
+                      first->sequence, first->offset, client->last_offset);
+        client->last_offset = first->offset + first->records - 1;
+        client->batch_count--;
+        memmove(&client->batches[0], &client->batches[1],
+                (size_t)client->batch_count * sizeof *first);
     }
-    client->sequence += client->batch;
-    client->batch = 0;
-    client_later(client, PACE_MS);
 }
 
+static bool any_is_sent(const struct client *client)
+{
+    for (int i = 0; i < client->batch_count; i++) {
+        if (client->batches[i].is_sent) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void look_again(struct client *client, uint64_t most_ms)
+{
+    if (!client->waking) {
+        client_later(client, most_ms);
+    }
+}
+
+static void batch_acked(struct client *client, struct produced *batch, int64_t base_offset)
+{
+    for (int i = 0; i < batch->records; i++) {
+        model_acked(client->partition, base_offset + i, batch->first_serial + (uint64_t)i);
+    }
+    batch->offset = base_offset;
+    drop_acked(client);
+    client->resends = client->resends && client->batch_count > 0;
+    look_again(client, client->resends ? 1 : PACE_MS);
+}
+
+/* The answers of a connection come in order, so that it is the first one that waits. */
 static void batch_answered(void *owner, const void *message)
 {
     struct client *client = owner;
     const struct produce_response *response = message;
-    if (response == NULL) {
-        client->knows = false;
-        client_later(client, 50);
-        return;
+    struct produced *batch = &client->batches[0];
+    while (!batch->is_sent) {
+        batch++;
+        assert(batch < client->batches + client->batch_count);
     }
-    world_require(response->responses_count == 1 &&
-                  response->responses[0].partition_responses_count == 1, "one answer to a batch");
+    batch->is_sent = false;
+    world_require(response == NULL || (response->responses_count == 1 &&
+                  response->responses[0].partition_responses_count == 1), "one answer to a batch");
     const struct produce_response_partition_produce_response *part =
-        &response->responses[0].partition_responses[0];
-    if (part->error_code == KAFKA_NONE) {
-        batch_acked(client, part->base_offset);
+        response == NULL ? NULL : &response->responses[0].partition_responses[0];
+    if (part != NULL && part->error_code == KAFKA_NONE) {
+        batch_acked(client, batch, part->base_offset);
         return;
     }
-    world_require(client_may_retry(part->error_code), "producer %d, partition %d: error %d",
-                  client->number, client->partition, part->error_code);
+    /* Behind a batch that is not there, which is all right; the first one lacks nothing. */
+    bool is_early = part != NULL && batch != client->batches &&
+                    part->error_code == KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER;
+    world_require(part == NULL || is_early || client_may_retry(part->error_code),
+                  "producer %d, partition %d, sequence %d: error %d", client->number,
+                  client->partition, batch->sequence, part == NULL ? 0 : part->error_code);
     client->knows = false;
-    client_later(client, 100);
+    client->resends = true;
+    look_again(client, part == NULL ? 50 : 100);
 }
 
-static void fill(const struct client *client, struct buffer *bytes)
+static void fill(const struct client *client, const struct produced *batch,
+                 struct buffer *bytes)
 {
     struct batch_builder builder;
     batch_builder_start(&builder);
     builder.header.producer_id = client->producer_id;
     builder.header.producer_epoch = 0;
-    builder.header.base_sequence = client->sequence;
-    for (int i = 0; i < client->batch; i++) {
-        uint64_t serial = client->first_serial + (uint64_t)i;
+    builder.header.base_sequence = batch->sequence;
+    for (int i = 0; i < batch->records; i++) {
+        uint64_t serial = batch->first_serial + (uint64_t)i;
         struct view value = {(const uint8_t *)&serial, sizeof serial};
         batch_builder_add(&builder, client_time_ms(), VIEW_NULL, value, NULL, 0);
     }
     batch_builder_finish(&builder, 0, bytes);
 }
 
-static void send_batch(struct client *client)
+static void send_batch(struct client *client, struct produced *batch)
 {
     struct buffer bytes = {0};
-    fill(client, &bytes);
+    batch->is_sent = true;
+    fill(client, batch, &bytes);
     struct produce_request_partition_produce_data part =
         produce_request_partition_produce_data_default;
     part.index = client->partition;
@@ -105,23 +150,58 @@ static void send_batch(struct client *client)
     buffer_free(&bytes);
 }
 
+static void make_batch(struct client *client)
+{
+    struct produced *batch = &client->batches[client->batch_count++];
+    *batch = (struct produced){.sequence = client->sequence, .offset = -1};
+    batch->records = 1 + (int)world_random(BATCH_MOST);
+    batch->first_serial = client_new_serial();
+    for (int i = 1; i < batch->records; i++) {
+        client_new_serial();
+    }
+    client->sequence += batch->records;
+}
+
+/* Everything that is not acknowledged, in order. */
+static void send_again(struct client *client)
+{
+    assert(!any_is_sent(client) && client->batch_count > 0);
+    int most = client->careful ? 1 : client->batch_count;
+    for (int i = 0; i < client->batch_count && most > 0; i++) {
+        if (client->batches[i].offset < 0) {
+            send_batch(client, &client->batches[i]);
+            most--;
+        }
+    }
+}
+
+/* Some at once, or one now and then. */
+static void send_new(struct client *client)
+{
+    int count = world_chance(2) ? 1 + (int)world_random(BATCHES_MOST) : 1;
+    while (count-- > 0 && client->batch_count < BATCHES_MOST) {
+        make_batch(client);
+        send_batch(client, &client->batches[client->batch_count - 1]);
+    }
+    look_again(client, PACE_MS);
+}
+
 void producer_next(struct client *client)
 {
     assert(client->kind == CLIENT_PRODUCER);
-    if (client->batch == 0 && clients_are_stopping()) {
+    if (client->resends && any_is_sent(client)) {
+        return; /* their answers come first */
+    }
+    if (client->batch_count == 0 && clients_are_stopping()) {
         client->done = true;
     } else if (client->producer_id < 0) {
         ask_id(client);
     } else if (!client->knows) {
         client_find_leader(client);
-    } else {
-        if (client->batch == 0) {
-            client->batch = 1 + (int)world_random(BATCH_MOST);
-            client->first_serial = client_new_serial();
-            for (int i = 1; i < client->batch; i++) {
-                client_new_serial();
-            }
-        }
-        send_batch(client);
+    } else if (client->resends) {
+        client->resends = client->careful;
+        send_again(client);
+    } else if (!clients_are_stopping()) {
+        send_new(client);
     }
 }
