@@ -299,12 +299,28 @@ void journal_mark(struct journal *journal, uint64_t group, uint64_t index)
     nudge(journal);
 }
 
+/* The record that a group is gone, on its way into the journal. */
+struct forgotten {
+    struct journal_op op;
+    struct journal_record record;
+};
+
+static void forgotten_done(struct journal_op *op, enum status status)
+{
+    (void)status; /* the owner says it again at the next start */
+    free(container_of(op, struct forgotten, op));
+}
+
 void journal_forget(struct journal *journal, uint64_t group)
 {
     pthread_mutex_lock(&journal->groups_lock);
     journal_groups_forget(journal->groups, group);
     pthread_mutex_unlock(&journal->groups_lock);
-    nudge(journal);
+    struct forgotten *forgotten = memory_new_zero(1, sizeof *forgotten);
+    forgotten->record = (struct journal_record){.kind = JOURNAL_FORGET, .group = group};
+    forgotten->op = (struct journal_op){
+        .records = &forgotten->record, .record_count = 1, .done = forgotten_done};
+    journal_submit(journal, &forgotten->op);
 }
 
 bool journal_run_once(struct journal *journal, uint64_t now_ms)

@@ -154,7 +154,9 @@ void journal_running(struct journal *journal);
  * it. Counts at once; a record of it goes into the next frame. From any thread. */
 void journal_mark(struct journal *journal, uint64_t group, uint64_t index);
 
-/* The group is gone. Counts at once; a record of it goes into the next frame. From any thread. */
+/* The group is gone: its files are free at once, and a record follows in the order of submits, so
+ * that a replay has nothing of it but what is submitted later: the id may come back. From any
+ * thread. */
 void journal_forget(struct journal *journal, uint64_t group);
 
 /* One turn of the writer: the next frame, or some background work. For threaded = false only.

@@ -215,7 +215,8 @@ static void open_group(struct replicas *replicas, struct topic_image *topic, uin
     struct group_start start = {
         .id = id,
         .topic = topic,
-        .boot = boot_find(&replicas->shard->broker->boot, id),
+        /* What comes later comes anew: the journal has at most something of an earlier stay. */
+        .boot = replicas->has_image ? NULL : boot_find(&replicas->shard->broker->boot, id),
         .existed = !replicas->has_image && id < replicas->shard->broker->groups_before,
     };
     if (view_is(topic->name, TOPIC_CONSUMER_OFFSETS)) {

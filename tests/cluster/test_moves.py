@@ -283,6 +283,23 @@ def test_all_nodes_are_killed_while_they_move():
                  lambda: sum(has_data(cluster, node, "t", 0) for node in cluster) == 2)
 
 
+def test_a_partition_comes_back_after_its_node_was_restarted():
+    """Nothing of its earlier stay there is taken for its own: the journal knows that it left."""
+    with Cluster(4, voters=3) as cluster:
+        cluster.create_topic("t", 1, 1)
+        expected = []
+        for target in ([4], [1], [4], [2], [4]):
+            assert reassign(cluster, "t", {0: target}) == {0: NONE}
+            wait_moved(cluster)
+            for _ in range(5):
+                expected.append(b"%d" % len(expected))
+                cluster.produce("t", 0, batch(expected[-1:]))
+            cluster.kill(4)
+            cluster.start(4)
+            assert cluster.wait_leader("t") == target[0]
+            assert values(cluster, "t") == expected
+
+
 def test_committed_offsets_move():
     with Cluster(4, voters=3) as cluster:
         cluster.create_topic("t", 1, 1)
