@@ -35,8 +35,9 @@ static bool is_software_name(struct view name)
 static void fill_range(struct api_versions_response_api_version *range, const struct api *api)
 {
     range->api_key = api->key;
-    range->min_version = api->first_advertised_version;
-    range->max_version = api->last_advertised_version;
+    bool is_listed = api->first_advertised_version >= 0;
+    range->min_version = is_listed ? api->first_advertised_version : api->first_version;
+    range->max_version = service_last_version(api);
 }
 
 static void list_services(struct request *request, struct api_versions_response *response)
@@ -46,7 +47,8 @@ static void list_services(struct request *request, struct api_versions_response 
     response->api_keys = request_take(request, count, sizeof *response->api_keys);
     bool for_controllers = request->connection->listener->is_controller;
     for (size_t i = 0; i < count && !api_is_private(services[i].key); i++) {
-        if (!for_controllers || service_for_controllers(services[i].key)) {
+        if (for_controllers ? service_for_controllers(services[i].key)
+                            : service_for_brokers(services[i].key)) {
             fill_range(&response->api_keys[response->api_keys_count++],
                        api_find(services[i].key));
         }

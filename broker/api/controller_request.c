@@ -37,6 +37,9 @@ static void ended(struct metadata_command *command, int16_t error)
     if (error != KAFKA_NONE) {
         asked->kind->fail(asked->response, error);
         request_encode(asked->request, asked->response);
+    } else if (asked->kind->settle != NULL) {
+        asked->kind->settle(asked->request, asked->response);
+        return;
     }
     request_go_home(asked->request, asked->request->home);
 }

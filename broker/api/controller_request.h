@@ -23,6 +23,9 @@ struct controller_request_kind {
                         struct record_list *records, void *response);
     /* Writes the error into what was going to be successful. */
     void (*fail)(void *response, int16_t error);
+    /* What the records say is in force, or nothing was to be written: takes the request over, to
+     * bring it home when all that the answer promises is so. Null: it is so already. */
+    void (*settle)(struct request *request, void *response);
 };
 
 /* Takes over the request; the kind must live as long as the process. */

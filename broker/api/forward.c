@@ -67,7 +67,8 @@ bool forward_after_all(struct request *request)
         request_finish_silently(request, request->home, false);
         return true;
     }
-    if (request->home->broker->in_cluster && !request->connection->closed) {
+    bool may_pass = service_find(request->api_key)->refuse != NULL;
+    if (may_pass && request->home->broker->in_cluster && !request->connection->closed) {
         forward_to_controller(request);
         return true;
     }

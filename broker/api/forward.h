@@ -16,7 +16,8 @@ bool forward_is_needed(const struct request *request);
 void forward_to_controller(struct request *request);
 
 /* For a handler whose command ended with NOT_CONTROLLER: takes the request over and returns true,
- * to try the new leader; false when this node stands alone and must answer itself. On its home. */
+ * to try the new leader; false when this node stands alone, or the service has no `refuse`, and the
+ * handler must answer itself. On its home. */
 bool forward_after_all(struct request *request);
 
 #endif

@@ -43,6 +43,7 @@ void update_features_handle(struct request *request);
 void unregister_broker_handle(struct request *request);
 void add_raft_voter_handle(struct request *request);
 void remove_raft_voter_handle(struct request *request);
+void update_raft_voter_handle(struct request *request);
 void peer_hello_handle(struct request *request);
 void peer_raft_handle(struct request *request);
 void peer_leaders_handle(struct request *request);

@@ -128,9 +128,11 @@ void request_start(struct request *request)
         refuse(request, "this api key is not served");
         return;
     }
-    if (request->connection->listener->is_controller &&
-        !service_for_controllers(request->api_key)) {
-        refuse(request, "this api key is not served on a listener of controllers");
+    bool for_controllers = request->connection->listener->is_controller;
+    if (for_controllers ? !service_for_controllers(request->api_key)
+                        : !service_for_brokers(request->api_key)) {
+        refuse(request, for_controllers ? "this api key is not served on a listener of controllers"
+                                        : "this api key is served on listeners of controllers");
         return;
     }
     if (is_future_api_versions(request)) {
@@ -144,7 +146,7 @@ void request_start(struct request *request)
         return;
     }
     if (request->api_version < api->first_version ||
-        request->api_version > (is_private ? api->last_version : api->last_advertised_version)) {
+        request->api_version > service_last_version(api)) {
         refuse(request, "this version is not served");
         return;
     }

@@ -45,6 +45,7 @@ static const struct service services[] = {
     {API_UNREGISTER_BROKER, unregister_broker_handle, unregister_broker_refuse},
     {API_ADD_RAFT_VOTER, add_raft_voter_handle, add_raft_voter_refuse},
     {API_REMOVE_RAFT_VOTER, remove_raft_voter_handle, remove_raft_voter_refuse},
+    {API_UPDATE_RAFT_VOTER, update_raft_voter_handle},
     {API_PEER_HELLO, peer_hello_handle},
     {API_PEER_RAFT, peer_raft_handle},
     {API_PEER_LEADERS, peer_leaders_handle},
@@ -60,6 +61,7 @@ static const struct service inside[] = {
     {API_BROKER_REGISTRATION, broker_registration_handle},
     {API_BROKER_HEARTBEAT, broker_heartbeat_handle},
     {API_ALLOCATE_PRODUCER_IDS, allocate_producer_ids_handle},
+    {API_UPDATE_RAFT_VOTER, update_raft_voter_handle},
     {API_PEER_AUTO_CREATE, peer_auto_create_handle},
     {API_PEER_MOVED, peer_moved_handle},
     {API_PEER_TRANSFER, peer_transfer_handle},
@@ -92,10 +94,24 @@ bool service_for_controllers(int16_t key)
     case API_UNREGISTER_BROKER:
     case API_ADD_RAFT_VOTER:
     case API_REMOVE_RAFT_VOTER:
+    case API_UPDATE_RAFT_VOTER:
         return true;
     default:
         return api_is_private(key);
     }
+}
+
+bool service_for_brokers(int16_t key)
+{
+    const struct api *api = api_find(key);
+    return api_is_private(key) || (api != NULL && (api->flags & API_ON_BROKER) != 0);
+}
+
+int16_t service_last_version(const struct api *api)
+{
+    bool is_listed = api->last_advertised_version >= 0;
+    assert(api->last_version >= api->last_advertised_version);
+    return is_listed ? api->last_advertised_version : api->last_version;
 }
 
 const struct service *service_find_inside(int16_t key)

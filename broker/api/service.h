@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct api;
 struct request;
 
 struct service {
@@ -26,8 +27,14 @@ struct service {
 const struct service *service_find(int16_t key);
 
 /* Whether the key is served on a listener of controllers: besides what nodes say to each other,
- * only what is about the nodes themselves. Every other listener serves all keys. */
+ * only what is about the nodes themselves. */
 bool service_for_controllers(int16_t key);
+
+/* Whether the key is served on all other listeners: as on a stock broker's. */
+bool service_for_brokers(int16_t key);
+
+/* The last version that is served: the one that a stock broker lists, if it lists the key. */
+int16_t service_last_version(const struct api *api);
 
 /* What may be asked inside the cluster: what is passed on to the leader of the metadata log, and
  * what nodes alone ask of it. Null when there is none. */

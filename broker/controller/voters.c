@@ -4,8 +4,12 @@
 #include "broker/controller/controller.h"
 
 #include <assert.h>
+#include <ctype.h>
+#include <string.h>
 
 #include "messages/ottla_records.h"
+
+enum { HOST_MOST_BYTES = 255 };
 
 static struct view key_text(struct arena *arena, int32_t id, struct uuid directory_id)
 {
@@ -48,6 +52,16 @@ static bool is_fixed(const struct controller *controller)
     return count == 0;
 }
 
+/* Whether it can be the host of an address, also in the file that keeps them. */
+static bool is_host(struct view host)
+{
+    bool fits = host.length > 0 && host.length <= HOST_MOST_BYTES;
+    for (size_t i = 0; i < host.length && fits; i++) {
+        fits = isgraph(host.data[i]) && strchr(",@/[]", host.data[i]) == NULL;
+    }
+    return fits;
+}
+
 struct refusal controller_add_voter(const struct controller *controller,
                                     const struct add_raft_voter_request *request,
                                     struct view listener, struct arena *arena,
@@ -64,7 +78,7 @@ struct refusal controller_add_voter(const struct controller *controller,
         bool fits = listener.data == NULL || view_equal(request->listeners[i].name, listener);
         found = fits ? &request->listeners[i] : NULL;
     }
-    if (request->voter_id < 0 || found == NULL || found->host.length == 0) {
+    if (request->voter_id < 0 || found == NULL || !is_host(found->host)) {
         return (struct refusal){
             KAFKA_INVALID_REQUEST,
             arena_format(arena, "Add voter request didn't include the default listener: %.*s",
@@ -111,4 +125,36 @@ struct refusal controller_remove_voter(const struct controller *controller,
     struct remove_voter_record record = {.voter_id = request->voter_id};
     record_list_add(records, &remove_voter_record_type, 0, &record);
     return (struct refusal){KAFKA_NONE, VIEW_NULL};
+}
+
+enum kafka_error controller_update_voter(const struct controller *controller,
+                                         const struct update_raft_voter_request *request,
+                                         struct view listener, struct record_list *records)
+{
+    assert(request != NULL && records != NULL);
+    const struct update_raft_voter_request_listener *found = NULL;
+    const struct quorum_voter *voter = find_voter(controller, request->voter_id);
+    if (is_fixed(controller)) {
+        return KAFKA_UNSUPPORTED_VERSION;
+    }
+    for (int32_t i = 0; i < request->listeners_count && found == NULL; i++) {
+        bool fits = listener.data == NULL || view_equal(request->listeners[i].name, listener);
+        found = fits ? &request->listeners[i] : NULL;
+    }
+    bool changes_voters = request->k_raft_version_feature.min_supported_version <= 1 &&
+                          request->k_raft_version_feature.max_supported_version >= 1;
+    if (request->voter_id < 0 || uuid_is_zero(request->voter_directory_id) || found == NULL ||
+        !is_host(found->host) || !changes_voters) {
+        return KAFKA_INVALID_REQUEST;
+    }
+    if (voter == NULL || (!uuid_is_zero(voter->directory_id) &&
+                          !uuid_equal(voter->directory_id, request->voter_directory_id))) {
+        return KAFKA_VOTER_NOT_FOUND;
+    }
+    if (!view_equal(voter->host, found->host) || voter->port != found->port) {
+        struct voter_record record = {request->voter_id, request->voter_directory_id, found->host,
+                                      found->port};
+        record_list_add(records, &voter_record_type, 0, &record);
+    }
+    return KAFKA_NONE;
 }

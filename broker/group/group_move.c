@@ -56,7 +56,7 @@ void group_move_end(struct group *group)
 
 /* ---- Members ------------------------------------------------------------------------------- */
 
-static uint8_t flags_of(const struct group *group, int32_t node)
+uint8_t group_member_flags(const struct group *group, int32_t node)
 {
     size_t count;
     const struct raft_member *members = raft_members(group->raft, &count);
@@ -68,8 +68,7 @@ static uint8_t flags_of(const struct group *group, int32_t node)
     return 0;
 }
 
-/* Whether a change of members is not committed in all its parts. */
-static bool is_changing(const struct group *group)
+bool group_is_changing(const struct group *group)
 {
     size_t count;
     const struct raft_member *members = raft_members(group->raft, &count);
@@ -90,9 +89,9 @@ static bool is_there(const struct group *group, const struct partition_group *pl
     assert(count > 0 && target_count > 0);
     bool is_same = count == (size_t)target_count;
     for (int32_t i = 0; i < target_count && is_same; i++) {
-        is_same = flags_of(group, target[i]) == RAFT_VOTER;
+        is_same = group_member_flags(group, target[i]) == RAFT_VOTER;
     }
-    return is_same && !is_changing(group);
+    return is_same && !group_is_changing(group);
 }
 
 static void change(struct group *group, const struct raft_member *members, size_t count)
@@ -117,7 +116,7 @@ static bool has_learners(struct group *group, const int32_t *target, int32_t tar
     }
     bool is_same = true;
     for (int32_t i = 0; i < target_count; i++) {
-        uint8_t flags = flags_of(group, target[i]);
+        uint8_t flags = group_member_flags(group, target[i]);
         is_same = is_same && flags != 0;
         if ((flags & RAFT_VOTER) == 0) {
             wanted[count++] = (struct raft_member){.id = target[i], .flags = RAFT_LEARNER};
@@ -148,7 +147,7 @@ static void take_step(struct group *group)
     int32_t target_count;
     assert(place != NULL && partition_group_moves(place));
     const int32_t *target = partition_group_target(place, &target_count);
-    if (!group->leads || group->storage != STATUS_OK || is_changing(group) ||
+    if (!group->leads || group->storage != STATUS_OK || group_is_changing(group) ||
         target_count > RAFT_MEMBERS_MAX || is_there(group, place) ||
         !has_learners(group, target, target_count)) {
         return;
@@ -199,7 +198,7 @@ int16_t group_hand_to(struct group *group, int32_t node)
     if (error != KAFKA_NONE || node == raft_id(group->raft)) {
         return error;
     }
-    if (flags_of(group, node) != RAFT_VOTER || !group_is_near(group, node)) {
+    if (group_member_flags(group, node) != RAFT_VOTER || !group_is_near(group, node)) {
         return KAFKA_PREFERRED_LEADER_NOT_AVAILABLE;
     }
     log_debug("group", "group %" PRIu64 ": node %d shall lead it", group->id, node);

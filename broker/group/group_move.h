@@ -25,6 +25,12 @@ void group_move_note(struct group *group);
 /* It moves no more, as it ends. */
 void group_move_end(struct group *group);
 
+/* What the node is in the group (enum raft_member flags); 0: no member. */
+uint8_t group_member_flags(const struct group *group, int32_t node);
+
+/* Whether a change of members is not committed in all its parts, as far as this node knows. */
+bool group_is_changing(const struct group *group);
+
 /* On the leader: whether the node has nearly everything that is committed and takes more. */
 bool group_is_near(const struct group *group, int32_t node);
 

@@ -490,9 +490,11 @@ void link_move(struct peer_link *link, const struct peer_address *address)
     if (view_is(address->host, link->host) && address->port == link->port) {
         return;
     }
-    disconnect(link);
     set_address(link, address);
-    arm(link, 0);
+    if (link->state != LINK_UP) { /* one that is up leads to the right process, wherever it is */
+        disconnect(link);
+        arm(link, 0);
+    }
 }
 
 void link_free(struct peer_link *link)

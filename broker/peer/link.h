@@ -73,7 +73,8 @@ struct peer_link {
 /* A link that connects from now on. On the shard's thread, or before it runs. */
 struct peer_link *link_new(struct shard *shard, const struct peer_address *address);
 
-/* Goes to another address from now on. */
+/* Goes to another address from now on. A connection that is up stays: the node said hello on it,
+ * and breaking it would look like a loss of the node to both sides. */
 void link_move(struct peer_link *link, const struct peer_address *address);
 
 /* Tries now, if it waits for the next try or for a connection. */

@@ -36,8 +36,8 @@ void peers_open(struct shard *shard);
 /* Closes all links; calls under way end with STATUS_CLOSED. */
 void peers_close(struct shard *shard);
 
-/* The node is reached there from now on: a link is made, and made anew when it breaks. The same
- * address again changes nothing. This node itself is passed over. On the shard's thread, or before
+/* The node is reached there from now on: a link is made, and made anew when it breaks. A link that
+ * is up stays as it is. This node itself is passed over. On the shard's thread, or before
  * it runs. */
 void peers_put(struct shard *shard, const struct peer_address *address);
 

@@ -142,18 +142,36 @@ enum status cluster_find_voters(struct broker *broker)
     return status == STATUS_NOT_FOUND ? STATUS_CLOSED : status;
 }
 
-void cluster_keep_voters(const struct broker *broker, const struct cluster_image *now)
+static bool are_same(struct quorum_list one, struct quorum_list other)
 {
-    const struct quorum_list first = {broker->first_voters, broker->first_voter_count};
-    const struct quorum_list list = {(struct quorum_voter *)(uintptr_t)now->voters,
-                                     now->voter_count};
-    if (!broker->changes_voters || list.count == 0) {
-        return;
+    bool same = one.count == other.count;
+    for (int i = 0; i < one.count && same; i++) {
+        same = one.voters[i].node_id == other.voters[i].node_id &&
+               one.voters[i].port == other.voters[i].port &&
+               view_equal(one.voters[i].host, other.voters[i].host);
     }
-    enum status status = quorum_file_write(log_dir_path(broker->log_dir), first, list);
-    if (status != STATUS_OK) {
-        log_warn("cluster", "%s/" QUORUM_FILE " cannot be written: %s",
-                 log_dir_path(broker->log_dir), status_text(status));
+    return same;
+}
+
+static struct quorum_list list_in(const struct broker *broker, const struct cluster_image *image)
+{
+    if (image->voter_count == 0) {
+        return (struct quorum_list){broker->voters, broker->voter_count};
+    }
+    return (struct quorum_list){(struct quorum_voter *)(uintptr_t)image->voters,
+                                image->voter_count};
+}
+
+void cluster_keep_voters(struct shard *shard, const struct cluster_image *before,
+                         const struct cluster_image *now)
+{
+    const struct broker *broker = shard->broker;
+    const struct quorum_list first = {broker->first_voters, broker->first_voter_count};
+    struct quorum_list list = list_in(broker, now);
+    assert(shard->number == 0);
+    if (broker->changes_voters && !are_same(list, list_in(broker, before))) {
+        quorum_file_submit(shard->replicas->writer, shard->replicas->logs,
+                           log_dir_path(broker->log_dir), first, list);
     }
 }
 

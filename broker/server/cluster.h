@@ -29,8 +29,10 @@ MUST_USE enum status cluster_check_id(const struct broker *broker, const char *p
  * say, who are asked until one knows. The data directory is open. STATUS_CLOSED: told to stop. */
 MUST_USE enum status cluster_find_voters(struct broker *broker);
 
-/* The voters changed from one picture to the next: the file beside the data follows. On shard 0. */
-void cluster_keep_voters(const struct broker *broker, const struct cluster_image *now);
+/* From one picture to the next: when the voters are others, the file beside the data follows soon.
+ * On shard 0. */
+void cluster_keep_voters(struct shard *shard, const struct cluster_image *before,
+                         const struct cluster_image *now);
 
 /* Whether the address (host:port) is one of this node's own listeners. */
 bool cluster_is_own(const struct broker *broker, struct view address);

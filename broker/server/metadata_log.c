@@ -16,6 +16,8 @@
 #include "broker/server/leftovers.h"
 #include "broker/server/metadata_members.h"
 #include "broker/server/metadata_state.h"
+#include "broker/server/voter_address.h"
+#include "broker/server/voter_wait.h"
 #include "messages/errors.h"
 
 enum { READ_STEP_BYTES = 1024 * 1024 };
@@ -184,6 +186,7 @@ static void metadata_closed(struct group *group)
     log->closed = true;
     metadata_commands_refuse(log);
     metadata_rounds_fail_waits(log, KAFKA_REQUEST_TIMED_OUT); /* it is committed */
+    voter_waits_fail(log, KAFKA_REQUEST_TIMED_OUT);
 }
 
 static const struct group_machine metadata_machine = {
@@ -224,6 +227,7 @@ void metadata_log_start(struct broker *broker)
     broker->groups_before = UINT64_MAX;
     log->image = image_new(broker->config);
     list_init(&log->commands);
+    list_init(&log->voter_waits);
     metadata_rounds_init(log);
     fencing_init(&log->fencing);
     log->start.run = open_group;
@@ -240,6 +244,8 @@ void metadata_log_tick(struct broker *broker, uint64_t now_ms)
     }
     metadata_rounds_tick(log, now_ms);
     metadata_members_update(log);
+    voter_waits_tick(log, now_ms);
+    voter_address_tick(log, now_ms);
     fencing_tick(log, now_ms);
 }
 
@@ -251,6 +257,7 @@ void metadata_log_free(struct metadata_log *log)
     image_changes_free(&log->changes);
     image_free(log->image);
     fencing_free(&log->fencing);
+    voter_address_free(log);
     log_reader_free(&log->reader);
     free(log);
 }

@@ -195,7 +195,7 @@ void metadata_members_link(struct shard *shard, const struct cluster_image *befo
         link_voters(shard, voters_in(broker, before), voters, now);
     }
     if (shard->number == 0) {
-        cluster_keep_voters(broker, now);
+        cluster_keep_voters(shard, before, now);
     }
     for (int32_t i = 0; i < before->broker_count; i++) {
         int32_t id = before->brokers[i].id;

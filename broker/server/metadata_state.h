@@ -1,6 +1,7 @@
 /* The inside of the metadata log, for its own files alone: metadata_log.c (the group's machine and
  * the image), metadata_rounds.c (changes through the shards), metadata_commands.c (the queue),
- * metadata_snapshot.c, fencing.c, metadata_members.c. All of it lives on shard 0.
+ * metadata_snapshot.c, fencing.c, metadata_members.c, voter_wait.c, voter_address.c. All of it
+ * lives on shard 0.
  */
 #ifndef OTTLA_BROKER_SERVER_METADATA_STATE_H
 #define OTTLA_BROKER_SERVER_METADATA_STATE_H
@@ -8,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "broker/group/log_reader.h"
+#include "broker/api/controller_call.h"
 #include "broker/group/partition.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
@@ -37,6 +39,14 @@ struct fencing {
     bool is_under_way;
 };
 
+/* See voter_address.h. */
+struct voter_address {
+    struct controller_call call;
+    struct buffer body;
+    bool is_asking;
+    uint64_t next_try_ms;                /* monotonic; 0: not looked yet */
+};
+
 struct metadata_log {
     struct broker *broker;
     struct group *group;
@@ -62,6 +72,9 @@ struct metadata_log {
     struct append append;                /* of the current command */
 
     struct fencing fencing;
+
+    struct list voter_waits;             /* struct voter_wait */
+    struct voter_address address;        /* this node's own, if it votes */
 
     struct metadata_command record_voters; /* the log's own command, see metadata_members.c */
     bool is_recording_voters;

@@ -4,9 +4,12 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/log.h"
+#include "base/memory.h"
 #include "io/file.h"
 #include "io/file_whole.h"
 
@@ -96,15 +99,54 @@ static void add_list(struct buffer *bytes, const char *name, struct quorum_list 
     buffer_append(bytes, "\n", 1);
 }
 
+static void add_lists(struct buffer *bytes, struct quorum_list first, struct quorum_list now)
+{
+    add_list(bytes, "first=", first);
+    add_list(bytes, "now=", now);
+}
+
 enum status quorum_file_write(const char *directory, struct quorum_list first,
                               struct quorum_list now)
 {
     char path[FILE_PATH_MAX];
     struct buffer bytes = {0};
     path_of(directory, path);
-    add_list(&bytes, "first=", first);
-    add_list(&bytes, "now=", now);
+    add_lists(&bytes, first, now);
     enum status status = file_replace(path, buffer_view(&bytes), true);
     buffer_free(&bytes);
     return status;
+}
+
+struct quorum_write {
+    struct log_job job;
+    char path[FILE_PATH_MAX];
+    struct buffer bytes;
+};
+
+/* On the log writer's thread. */
+static enum status write_it(struct log_job *job)
+{
+    struct quorum_write *write = container_of(job, struct quorum_write, job);
+    return file_replace(write->path, buffer_view(&write->bytes), true);
+}
+
+static void written(struct log_job *job, enum status status)
+{
+    struct quorum_write *write = container_of(job, struct quorum_write, job);
+    if (status != STATUS_OK) {
+        log_warn("cluster", "%s cannot be written: %s", write->path, status_text(status));
+    }
+    buffer_free(&write->bytes);
+    free(write);
+}
+
+void quorum_file_submit(struct log_writer *writer, struct log_shard *shard, const char *directory,
+                        struct quorum_list first, struct quorum_list now)
+{
+    struct quorum_write *write = memory_new_zero(1, sizeof *write);
+    assert(writer != NULL && shard != NULL);
+    path_of(directory, write->path);
+    add_lists(&write->bytes, first, now);
+    write->job = (struct log_job){.run = write_it, .done = written};
+    log_writer_submit(writer, shard, &write->job);
 }

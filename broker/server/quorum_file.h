@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "broker/config/listeners.h"
+#include "storage/log_writer.h"
 
 #define QUORUM_FILE "quorum.voters"
 
@@ -31,5 +32,10 @@ MUST_USE enum status quorum_file_read(const char *directory, struct arena *arena
 /* Writes both lists. Durable; blocks. */
 MUST_USE enum status quorum_file_write(const char *directory, struct quorum_list first,
                                        struct quorum_list now);
+
+/* The same, on the thread of the log writer, soon; what goes wrong is said in the log. The lists
+ * are copied. From the thread of `shard`. */
+void quorum_file_submit(struct log_writer *writer, struct log_shard *shard, const char *directory,
+                        struct quorum_list first, struct quorum_list now);
 
 #endif

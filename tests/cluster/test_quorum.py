@@ -10,9 +10,9 @@ from base64 import urlsafe_b64decode
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
-from client import NONE, batch, wait_for  # noqa: E402
+from client import NONE, Client, batch, wait_for  # noqa: E402
 from cluster import Cluster, new_cluster_id  # noqa: E402
-from ottla import TOP  # noqa: E402
+from ottla import TOP, free_port  # noqa: E402
 
 
 def ottla(*words):
@@ -133,6 +133,7 @@ def test_what_is_formatted_stays():
         cluster.close()
 
 
+TIMED_OUT = 7
 UNSUPPORTED, DUPLICATE_VOTER, VOTER_NOT_FOUND, WRONG_CLUSTER = 35, 126, 127, 104
 
 
@@ -165,6 +166,11 @@ def members(cluster, node):
                  for kind in ("currentVoters", "observers"))
 
 
+def leader_of(cluster, node):
+    """Who leads the metadata, as the node says."""
+    return described(cluster, node)["topics"][0]["partitions"][0]["leaderId"]
+
+
 def wait_members(cluster, voters, observers):
     wait_for("voters %s, observers %s" % (voters, observers), lambda: all(
         members(cluster, node) == (voters, observers) for node in cluster.running()), 20)
@@ -175,13 +181,20 @@ def directory_id(broker):
     return urlsafe_b64decode(text + "==")
 
 
-def add_voter(cluster, asked, node, cluster_id=None):
+def controller_of(cluster, node):
+    """Host and port of the node's listener of controllers."""
     address = cluster[node].overrides["listeners"].split("CONTROLLER://")[1]
     host, port = address.rsplit(":", 1)
+    return host, int(port)
+
+
+def add_voter(cluster, asked, node, cluster_id=None, timeout_ms=10000, committed=True):
+    host, port = controller_of(cluster, node)
     with cluster.connect(asked, 20.0) as client:
-        return client.call("AddRaftVoter", 1, clusterId=cluster_id, timeoutMs=10000, voterId=node,
-                           voterDirectoryId=directory_id(cluster[node]), ackWhenCommitted=True,
-                           listeners=[{"name": "CONTROLLER", "host": host, "port": int(port)}])
+        return client.call("AddRaftVoter", 1, clusterId=cluster_id, timeoutMs=timeout_ms,
+                           voterId=node, voterDirectoryId=directory_id(cluster[node]),
+                           ackWhenCommitted=committed,
+                           listeners=[{"name": "CONTROLLER", "host": host, "port": port}])
 
 
 def remove_voter(cluster, asked, node, directory=None):
@@ -233,6 +246,171 @@ def test_a_cluster_grows_and_shrinks():
         cluster.close(failed=True)
         raise
     cluster.close()
+
+
+def test_an_answer_means_that_it_is_so():
+    """Nothing is waited for after an answer but the node that is asked who votes."""
+    cluster = growing_cluster(3)
+    try:
+        cluster.start_all()
+        for node in (2, 3):
+            assert add_voter(cluster, 1, node)["errorCode"] == NONE
+            assert members(cluster, 1)[0] == list(range(1, node + 1))
+        leader = leader_of(cluster, 1)
+        asked = 1 + leader % 3
+        answer = remove_voter(cluster, asked, leader)
+        assert answer["errorCode"] == NONE, answer
+        left = [node for node in cluster if node != leader]
+        assert members(cluster, asked) == (left, [leader])
+        assert leader_of(cluster, asked) in left
+        for node in cluster:
+            cluster.stop(node)
+    except BaseException:
+        cluster.close(failed=True)
+        raise
+    cluster.close()
+
+
+def test_a_voter_that_does_not_catch_up():
+    cluster = growing_cluster(3)
+    try:
+        cluster.start_all()
+        wait_members(cluster, [1], [2, 3])
+        cluster.kill(3)
+        answer = add_voter(cluster, 2, 3, timeout_ms=1500)
+        assert answer["errorCode"] == TIMED_OUT and "may still come" in answer["errorMessage"], \
+            answer
+        assert members(cluster, 1)[0] == [1]
+        answer = add_voter(cluster, 1, 2)
+        assert answer["errorCode"] == TIMED_OUT and "previous voter change" in \
+            answer["errorMessage"], answer
+        assert add_voter(cluster, 1, 3, committed=False)["errorCode"] == NONE, "it is on its way"
+        assert remove_voter(cluster, 1, 3)["errorCode"] == NONE, "and is given up"
+        assert add_voter(cluster, 1, 2)["errorCode"] == NONE
+        assert add_voter(cluster, 1, 3, timeout_ms=100)["errorCode"] == TIMED_OUT
+        cluster.start(3)
+        answer = add_voter(cluster, 1, 3)
+        assert answer["errorCode"] in (NONE, DUPLICATE_VOTER), answer
+        wait_members(cluster, [1, 2, 3], [])
+        for node in cluster:
+            cluster.stop(node)
+    except BaseException:
+        cluster.close(failed=True)
+        raise
+    cluster.close()
+
+
+def addresses(cluster, node):
+    """Where the voters are reached, as the node says."""
+    return {one["nodeId"]: (one["listeners"][0]["host"], one["listeners"][0]["port"])
+            for one in described(cluster, node)["nodes"]}
+
+
+def move(cluster, node):
+    """Gives the node, which is down, another port for controllers."""
+    host, port = controller_of(cluster, node)
+    settings = cluster[node].overrides
+    settings["listeners"] = settings["listeners"].replace(
+        "CONTROLLER://%s:%d" % (host, port), "CONTROLLER://%s:%d" % (host, free_port()))
+
+
+def voting_cluster():
+    cluster = growing_cluster(3)
+    cluster.start_all()
+    for node in (2, 3):
+        assert add_voter(cluster, 1, node)["errorCode"] == NONE
+    return cluster
+
+
+def test_a_voter_comes_back_elsewhere():
+    cluster = voting_cluster()
+    try:
+        for node in (leader_of(cluster, 1), 1 + leader_of(cluster, 1) % 3):
+            cluster.kill(node)
+            move(cluster, node)
+            cluster.start(node)
+            wait_for("the address of %d" % node, lambda: all(
+                addresses(cluster, one)[node] == controller_of(cluster, node)
+                for one in cluster.running()), 20)
+            other = 1 + node % 3
+            cluster.stop(other)  # what comes now needs the vote of the one that came back
+            with cluster.connect(node, 20.0) as client:
+                answer = client.call("CreateTopics", 7, timeoutMs=20000, topics=[
+                    {"name": "with-%d" % node, "numPartitions": 1, "replicationFactor": 2}])
+            assert answer["topics"][0]["errorCode"] == NONE, answer
+            cluster.start(other)
+            cluster.wait_brokers(3)
+        for node in cluster:
+            cluster.stop(node)
+    except BaseException:
+        cluster.close(failed=True)
+        raise
+    cluster.close()
+
+
+FENCED_EPOCH, UNKNOWN_EPOCH, NOT_LEADER, INVALID_REQUEST = 74, 75, 6, 42
+
+
+def update_voter(cluster, asked, node, **changed):
+    """UpdateRaftVoter at the asked node's listener of controllers."""
+    host, port = controller_of(cluster, node)
+    epoch = described(cluster, asked)["topics"][0]["partitions"][0]["leaderEpoch"]
+    fields = {"clusterId": cluster.cluster_id, "currentLeaderEpoch": epoch, "voterId": node,
+              "voterDirectoryId": directory_id(cluster[node]),
+              "listeners": [{"name": "CONTROLLER", "host": host, "port": port}],
+              "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1}}
+    fields.update(changed)
+    host, port = controller_of(cluster, asked)
+    with Client(port, 20.0, host) as client:
+        return client.call("UpdateRaftVoter", 0, **fields)
+
+
+def test_updates_of_voters():
+    cluster = voting_cluster()
+    try:
+        leader = leader_of(cluster, 1)
+        node = 1 + leader % 3
+        epoch = described(cluster, 1)["topics"][0]["partitions"][0]["leaderEpoch"]
+        answer = update_voter(cluster, leader, node)
+        assert answer["errorCode"] == NONE, answer
+        host, port = controller_of(cluster, leader)
+        assert answer["currentLeader"] == {"leaderId": leader, "leaderEpoch": epoch, "host": host,
+                                           "port": port}, answer
+        answer = update_voter(cluster, node, node)
+        assert answer["errorCode"] == NOT_LEADER, answer
+        assert answer["currentLeader"]["leaderId"] == leader, answer
+        for error, changed in [
+                (WRONG_CLUSTER, {"clusterId": "other"}),
+                (FENCED_EPOCH, {"currentLeaderEpoch": epoch - 1}),
+                (UNKNOWN_EPOCH, {"currentLeaderEpoch": epoch + 1}),
+                (VOTER_NOT_FOUND, {"voterId": 9}),
+                (VOTER_NOT_FOUND, {"voterDirectoryId": bytes(15) + b"x"}),
+                (INVALID_REQUEST, {"voterDirectoryId": bytes(16)}),
+                (INVALID_REQUEST, {"listeners": []}),
+                (INVALID_REQUEST, {"listeners": [
+                    {"name": "CONTROLLER", "host": "a,b", "port": 1}]}),
+                (INVALID_REQUEST, {"kRaftVersionFeature": {
+                    "minSupportedVersion": 0, "maxSupportedVersion": 0}})]:
+            answer = update_voter(cluster, leader, node, **changed)
+            assert answer["errorCode"] == error, (changed, answer)
+        with cluster.connect(leader) as client:
+            keys = [one["apiKey"] for one in client.call("ApiVersions", 0)["apiKeys"]]
+        assert 81 in keys and 82 not in keys, "brokers do not serve it"
+        elsewhere = [{"name": "CONTROLLER", "host": "127.0.0.2", "port": 1}]
+        answer = update_voter(cluster, leader, node, listeners=elsewhere)
+        assert answer["errorCode"] == NONE, answer
+        wait_for("the node to say where it is", lambda: addresses(cluster, leader)[node] ==
+                 controller_of(cluster, node), 20)
+        for one in cluster:
+            cluster.stop(one)
+    except BaseException:
+        cluster.close(failed=True)
+        raise
+    cluster.close()
+    with Cluster(2) as cluster:
+        leader = leader_of(cluster, 1)
+        answer = update_voter(cluster, leader, 1)
+        assert answer["errorCode"] == UNSUPPORTED, answer
 
 
 def test_changes_of_voters_that_are_refused():

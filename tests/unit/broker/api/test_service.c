@@ -14,7 +14,7 @@ START_TEST(every_service_is_found_by_its_key)
         ck_assert_ptr_eq(service_find(services[i].key), &services[i]);
         ck_assert_ptr_nonnull(api_find(services[i].key));
         ck_assert_int_eq(api_find(services[i].key)->first_advertised_version < 0,
-                         api_is_private(services[i].key));
+                         api_is_private(services[i].key) || !service_for_brokers(services[i].key));
         ck_assert(i == 0 || services[i - 1].key < services[i].key);
     }
 }
@@ -50,6 +50,11 @@ START_TEST(controllers_serve_who_asks_where_it_is_and_other_nodes)
     ck_assert(service_for_controllers(API_PEER_RAFT));
     ck_assert(!service_for_controllers(API_METADATA));
     ck_assert(!service_for_controllers(API_PRODUCE));
+    ck_assert(service_for_controllers(API_UPDATE_RAFT_VOTER));
+    ck_assert(!service_for_brokers(API_UPDATE_RAFT_VOTER));
+    ck_assert(service_for_brokers(API_ADD_RAFT_VOTER));
+    ck_assert(service_for_brokers(API_PEER_RAFT));
+    ck_assert_int_eq(service_last_version(api_find(API_UPDATE_RAFT_VOTER)), 0);
 }
 END_TEST
 

@@ -38,6 +38,20 @@ static enum kafka_error remove_it(int32_t id, uint8_t directory)
     return controller_remove_voter(&world.controller, &request, &world.arena, &world.records).error;
 }
 
+static enum kafka_error update(int32_t id, uint8_t directory, const char *host, int16_t level)
+{
+    struct update_raft_voter_request_listener listener = {
+        VIEW_LITERAL("CONTROLLER"), view_text(host), 7};
+    struct update_raft_voter_request request = update_raft_voter_request_default;
+    request.voter_id = id;
+    request.voter_directory_id = (struct uuid){{directory}};
+    request.listeners = &listener;
+    request.listeners_count = 1;
+    request.k_raft_version_feature.max_supported_version = level;
+    return controller_update_voter(&world.controller, &request, VIEW_LITERAL("CONTROLLER"),
+                                   &world.records);
+}
+
 static void begin_with(int32_t id)
 {
     struct voter_record record = {.voter_id = id, .host = VIEW_LITERAL("h"), .port = 1};
@@ -101,6 +115,26 @@ START_TEST(refusals)
 }
 END_TEST
 
+START_TEST(they_move)
+{
+    ck_assert_int_eq(update(1, 1, "h", 1), KAFKA_UNSUPPORTED_VERSION);
+    begin_with(1);
+    ck_assert_int_eq(update(2, 2, "new", 1), KAFKA_VOTER_NOT_FOUND);
+    ck_assert_int_eq(update(1, 2, "new", 1), KAFKA_VOTER_NOT_FOUND);
+    ck_assert_int_eq(update(1, 0, "new", 1), KAFKA_INVALID_REQUEST);
+    ck_assert_int_eq(update(1, 1, "new", 0), KAFKA_INVALID_REQUEST);
+    ck_assert_int_eq(update(1, 1, "a,b", 1), KAFKA_INVALID_REQUEST);
+    ck_assert_uint_eq(world.records.count, 0);
+    ck_assert_int_eq(update(1, 1, "new", 1), KAFKA_NONE);
+    world_commit(&world);
+    ck_assert(world.changes.brokers_changed);
+    ck_assert(view_is(voters(1)->host, "new"));
+    ck_assert_int_eq(voters(1)->port, 7);
+    ck_assert_int_eq(update(1, 1, "new", 1), KAFKA_NONE);
+    ck_assert_uint_eq(world.records.count, 0);
+}
+END_TEST
+
 START_TEST(a_snapshot_keeps_them)
 {
     struct record_list records = {0};
@@ -132,6 +166,7 @@ int main(void)
     tcase_add_test(tests, fixed_voters_do_not_change);
     tcase_add_test(tests, come_and_go);
     tcase_add_test(tests, refusals);
+    tcase_add_test(tests, they_move);
     tcase_add_test(tests, a_snapshot_keeps_them);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

@@ -428,6 +428,14 @@ START_TEST(a_node_may_move)
     RUN_UNTIL(&world, said(world.nodes[0], 2)[0] != '\0');
     put(world.nodes[0], world.nodes[1], "127.0.0.1", 2);
     RUN_UNTIL(&world, is_up(world.nodes[0], 2));
+    /* A link that is up is not broken for another address: it is the next one's. */
+    put(world.nodes[0], world.nodes[1], "localhost", 2);
+    ck_assert(is_up(world.nodes[0], 2));
+    ck_assert_str_eq(peers_link(&world.nodes[0]->broker.shards[0], 2)->host, "localhost");
+    stop_listening(world.nodes[1]);
+    RUN_UNTIL(&world, !is_up(world.nodes[0], 2));
+    listen_again(world.nodes[1]);
+    RUN_UNTIL(&world, is_up(world.nodes[0], 2));
     close_world(&world);
 }
 END_TEST
