@@ -1,7 +1,8 @@
 # Several brokers on this machine as one cluster, for scripts/run. Sourced, not run.
 #
 # What the nodes have to agree on (ports, cluster id) is made at the first start and kept in
-# ./data/cluster, so that every later start is the same cluster.
+# ./data/cluster, so that every later start is the same cluster; each broker's settings are in a file
+# ./data/N.properties, with which it can be started by hand too.
 
 # port_is_free PORT: whether nobody listens there on loopback.
 port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
@@ -24,6 +25,19 @@ write_plan() {
     done
   } >"$file.new"
   mv "$file.new" "$file"
+}
+
+# write_properties NODE PORT CONTROLLER_PORT ID VOTERS: the broker's settings, unless they are there.
+write_properties() {
+  [ -e "data/$1.properties" ] || cat >"data/$1.properties" <<END
+node.id=$1
+cluster.id=$4
+controller.quorum.voters=$5
+listeners=PLAINTEXT://127.0.0.1:$2,CONTROLLER://127.0.0.1:$3
+log.dirs=$PWD/data/$1
+default.replication.factor=3
+min.insync.replicas=2
+END
 }
 
 # stop_all PID..: a clean end of all of them, each after the other so that leaders are handed over.
@@ -54,11 +68,8 @@ run_cluster() {
   done < <(grep -v '^cluster' "$plan")
   while read -r node port controller; do
     mkdir -p "data/$node"
-    setsid "$BUILD/ottla" server --override "node.id=$node" --override "cluster.id=$id" \
-      --override "controller.quorum.voters=$voters" --override "log.dirs=$PWD/data/$node" \
-      --override "listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller" \
-      --override default.replication.factor=3 --override min.insync.replicas=2 \
-      "$@" >>"data/$node/ottla.log" 2>&1 &
+    write_properties "$node" "$port" "$controller" "$id" "$voters"
+    setsid "$BUILD/ottla" server "$PWD/data/$node.properties" "$@" >>"data/$node/ottla.log" 2>&1 &
     pids+=($!)
   done < <(grep -v '^cluster' "$plan")
   trap 'stop_all "${pids[@]}"; exit 0' INT TERM

@@ -39,26 +39,41 @@ class BrokerError(Exception):
     """The broker did not do what a test may take for granted."""
 
 
+def hold_port(port):
+    """The lock file that holds the port for this process; None when it is not free."""
+    lock = open(os.path.join(PORT_LOCKS, str(port)), "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+    except OSError:
+        lock.close()
+        return None
+    return lock
+
+
 def free_port():
     """A loopback port that nobody listens on, held for this process by a lock file.
 
     Below the range from which the kernel takes the clients' own ports, so that no connection can
     sit on it while the broker is down.
     """
+    return free_ports(1, 1)
+
+
+def free_ports(count, step):
+    """The first of so many ports in a row, a multiple of `step`; likewise."""
     os.makedirs(PORT_LOCKS, exist_ok=True)
     for _ in range(1000):
-        port = random.randrange(12000, 32000)
-        lock = open(os.path.join(PORT_LOCKS, str(port)), "w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(("127.0.0.1", port))
-        except OSError:
-            lock.close()
-            continue
-        _held_ports.append(lock)
-        return port
+        first = random.randrange(12000, 32000 - count) // step * step
+        locks = [hold_port(port) for port in range(first, first + count)]
+        if None not in locks:
+            _held_ports.extend(locks)
+            return first
+        for lock in locks:
+            if lock is not None:
+                lock.close()
     raise BrokerError("no free port")
 
 
