@@ -44,6 +44,7 @@ struct voter_address {
     struct controller_call call;
     struct buffer body;
     bool is_asking;
+    bool is_new;                         /* it is another one than was known here */
     uint64_t next_try_ms;                /* monotonic; 0: not looked yet */
 };
 

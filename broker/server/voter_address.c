@@ -69,7 +69,7 @@ static void answered(struct controller_call *call, int16_t error, struct view bo
     assert(address->is_asking);
     address->is_asking = false;
     error = error == KAFKA_NONE ? read_answer(body) : error;
-    if (error != KAFKA_NONE && error != KAFKA_NOT_CONTROLLER) {
+    if (error != KAFKA_NONE && error != KAFKA_NOT_CONTROLLER && address->is_new) {
         log_warn("cluster", "the leader of the metadata does not know yet where this voter is "
                  "reached (%s); trying again", kafka_error_name(error));
     }
@@ -121,8 +121,9 @@ void voter_address_tick(struct metadata_log *log, uint64_t now_ms)
     bool is_known = view_equal(self->host, host) && self->port == port;
     bool is_lost = !log->ready && now_ms >= address->next_try_ms;
     if (is_lost || (!is_known && (is_first || now_ms >= address->next_try_ms))) {
-        log_info("cluster", "tells the leader of the metadata that this voter is reached at "
-                 "%.*s:%u", VIEW_PRINT(host), port);
+        log_at(is_known ? LOG_DEBUG : LOG_INFO, "cluster", "tells the leader of the metadata that "
+               "this voter is reached at %.*s:%u", VIEW_PRINT(host), port);
+        address->is_new = !is_known;
         address->next_try_ms = now_ms + TRY_AGAIN_MS;
         tell(log, name, host, port);
     }
