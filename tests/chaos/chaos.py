@@ -1,7 +1,7 @@
 """A cluster under load, to which faults are done (faults.py), and the account of it (history.py).
 
-Happy path: `with Chaos(seed, network) as chaos:` starts three brokers, with what makes their disks
-and clocks fail preloaded, and the load: idempotent producers and a consumer group of stock clients
+Happy path: `with Chaos(seed, network) as chaos:` starts three brokers, a fourth comes and goes
+(membership.py), with what makes their disks and clocks fail preloaded, and the load: idempotent producers and a consumer group of stock clients
 (worker.py), clients of registers (register.py), and for each node a reader that follows what this
 node says. `run_faults(chaos, ..)`;
 then `chaos.finish()` mends everything, waits until all replicas are in sync, everything is
@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 
+import membership
 import register
 import toolchains
 from client import LOST, RETRIABLE, Client, read_batches, wait_for
@@ -46,6 +47,7 @@ SETTINGS = {
     "journal.file.bytes": 4194304, "journal.size.bytes": 67108864,
     "log.message.timestamp.after.max.ms": 1 << 62,  # clocks are put back
 }
+NODES = [*membership.VOTERS, membership.EXTRA]
 PARTS = [(TOPIC, partition) for partition in range(PARTITIONS)]
 
 
@@ -170,7 +172,7 @@ class Worker:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 [toolchains.python(), os.path.join(HERE, "worker.py"), kind,
-                 chaos.cluster.bootstrap, TOPIC, str(PARTITIONS), name, *map(str, words),
+                 chaos.bootstrap(), TOPIC, str(PARTITIONS), name, *map(str, words),
                  self.path], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 preexec_fn=on_leash())
 
@@ -205,23 +207,31 @@ def could_not_start(log):
 
 
 class Chaos:
-    def __init__(self, seed, network=None, settings=None):
+    """voters_change: who votes on metadata is told by the metadata, and not by the configuration."""
+
+    def __init__(self, seed, network=None, settings=None, voters_change=False):
         self.chance, self.network = random.Random(seed), network
         self.folder = tempfile.mkdtemp(prefix="ottla-chaos-")
         self.begun, self.stopping = time.monotonic(), False
         self.register_logs = {}
+        self.patience = 1.0  # with which faults are held
         self.calm = False  # no more is done to the registers
         self.workers, self.readers, self.registers, self.churned = [], [], [], {}
         place = {node: (network.address(node), network.prefix(node))
-                 for node in (1, 2, 3)} if network else None
-        self.cluster = Cluster(3, overrides={**SETTINGS, **(settings or {})}, place=place,
-                               kind=Node)
+                 for node in NODES} if network else None
+        self.cluster = Cluster(len(NODES), overrides={**SETTINGS, **(settings or {})}, place=place,
+                               kind=Node, voters=len(membership.VOTERS))
+        self.members = list(membership.VOTERS)  # those who belong to it now
+        self.busy = set()                       # those to whom something is done
+        self.voters_change = voters_change
         if network:
             self.cluster[SMALL].use_small_disk()
+        if voters_change:
+            membership.prepare(self.cluster)
 
     def __enter__(self):
         try:
-            self.cluster.start_all()
+            self.start_members()
             self.cluster.create_topic(TOPIC, PARTITIONS, 3)
             self.cluster.create_topic(register.TOPIC, register.COUNT, 3)
             self.start_load()
@@ -250,7 +260,24 @@ class Chaos:
                                time.strftime("%H:%M:%S", time.gmtime()), text), flush=True)
 
     def hold(self):
-        return self.chance.uniform(*HOLD_S)
+        return self.chance.uniform(*HOLD_S) * self.patience
+
+    def start_members(self):
+        for node in self.members:
+            self.cluster.start(node, wait=False)
+        for node in self.members:
+            self.cluster[node].wait_ready()
+        self.cluster.wait_brokers(len(self.members))
+        if self.voters_change:
+            membership.make_voters(self)
+
+    def format(self, node):
+        """A new directory, where nodes cannot do without (docs/operations.md)."""
+        if self.voters_change:
+            membership.format_node(self.cluster[node], self.cluster.cluster_id, "-N")
+
+    def bootstrap(self):
+        return ",".join(self.cluster[node].bootstrap for node in membership.VOTERS)
 
     # ---- the load
     def start_load(self):
@@ -285,8 +312,7 @@ class Chaos:
     def churn(self):
         """A topic comes or goes; what became of it is known later."""
         name = "churn%d" % self.chance.randrange(4)
-        node = self.chance.choice(list(self.cluster))
-        broker = self.cluster[node]
+        broker = self.cluster[self.chance.choice(self.members)]
         try:
             with Client(broker.port, 4.0, broker.host) as client:
                 if self.chance.random() < 0.6:
@@ -307,31 +333,38 @@ class Chaos:
             self.cluster[node].empty()
             self.cluster[node].set_clock(0)
             self.cluster.resume(node)
-            if self.cluster[node].process is None:
+            if node in self.members and self.cluster[node].process is None:
                 self.cluster.start(node, wait=False)
 
     def out_of_sync(self, ends):
         """What is not as it should be, as the nodes tell; "" when all is well. `ends` keeps how far
         each partition went when its leader was asked first: under load it goes on meanwhile, and a
         follower hears of a commit a moment after its leader."""
-        for node in self.cluster:
+        for node in self.members:
             brokers = self.cluster.brokers(node)
-            if len(brokers) != 3:
+            if brokers != sorted(self.members):
                 return "node %d tells of brokers %s" % (node, brokers)
-        wanted, ids = {}, {}
+            moves = membership.ongoing(self, node)
+            if moves:
+                return "node %d tells of moves: %s" % (node, moves)
+        wanted, held, ids = {}, {}, {}
         for topic in self.cluster.metadata(1)["topics"]:
             ids[topic["name"]] = topic["topicId"]
             for part in topic["partitions"]:
                 if part["errorCode"] or part["leaderId"] < 0 or len(part["isrNodes"]) != 3:
-                    return "node 1 tells of %s: %s" % (topic["name"], part)
-                wanted.setdefault(part["leaderId"], []).append(
-                    (topic["name"], part["partitionIndex"]))
-        asked = [part for parts in wanted.values() for part in parts]
+                    return "node 1 tells of %s: %s; all tell of leaders %s" % (
+                        topic["name"], part, {node: self.cluster.partition(
+                            node, topic["name"], part["partitionIndex"])["leaderId"]
+                            for node in self.members})
+                name = (topic["name"], part["partitionIndex"])
+                wanted.setdefault(part["leaderId"], []).append(name)
+                for node in part["replicaNodes"]:
+                    held.setdefault(node, []).append(name)
         for leader, parts in wanted.items():
             for part, high in self.high_watermarks(leader, parts).items():
                 ends.setdefault((ids[part[0]], part), high)
-        for node in self.cluster:
-            for part, high in self.high_watermarks(node, asked).items():
+        for node, parts in held.items():
+            for part, high in self.high_watermarks(node, parts).items():
                 end = ends.get((ids[part[0]], part), high)
                 if high < end:
                     return "node %d has %s up to %d of %d" % (node, name_of(part), high, end)
@@ -405,7 +438,8 @@ class Chaos:
         done = self.stop_producers()
         ends = self.ends()
         self.say("all is acknowledged: %s" % ends)
-        for reader in self.readers:
+        assert self.members == list(membership.VOTERS), self.members
+        for reader in self.readers[:len(self.members)]:
             wait_for("everything at node %d, which has %s of %s" % (reader.node, reader.next, ends),
                      lambda r=reader: r.next == ends or r.error is not None, HEAL_S)
         history = History()
@@ -439,13 +473,13 @@ class Chaos:
             history.reads += [("node %d" % reader.node, (TOPIC, number), offset, value)
                               for number, offset, value in reader.reads]
         for part in PARTS:
-            for node, broker in self.cluster.nodes.items():
-                history.replicas[part][node] = log_bytes(broker.data_dir, part)
+            for node in self.members:
+                history.replicas[part][node] = log_bytes(self.cluster[node].data_dir, part)
             history.logs[part] = log_values(history.replicas[part][1])
         for key in range(register.COUNT):
             part = (register.TOPIC, key)
-            for node, broker in self.cluster.nodes.items():
-                history.replicas[part][node] = log_bytes(broker.data_dir, part)
+            for node in self.members:
+                history.replicas[part][node] = log_bytes(self.cluster[node].data_dir, part)
             self.register_logs[key] = log_values(history.replicas[part][1])
         wrong = history.check()
         for line in wrong:

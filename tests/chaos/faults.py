@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, field
 
 from client import wait_for
+from membership import broker_comes_and_goes, voters_change
 
 TWO_AT_ONCE = 0.35
 HOUR_MS = 3600 * 1000
@@ -39,18 +40,21 @@ def restart(chaos, node):
 
 
 def kill_all(chaos, _):
-    for node in chaos.cluster:
+    nodes = list(chaos.members)
+    chaos.busy.update(nodes)
+    for node in nodes:
         chaos.cluster.kill(node)
     yield chaos.hold() / 4
-    for node in chaos.cluster:
+    for node in nodes:
         chaos.cluster.start(node, wait=False)
 
 
 def rolling_restart(chaos, _):
-    for node in chaos.cluster:
-        for one in chaos.cluster:
+    for node in list(chaos.members):
+        for one in chaos.members:
             chaos.cluster[one].wait_ready()
-        chaos.cluster.restart(node)
+        if node in chaos.members:
+            chaos.cluster.restart(node)
         yield 0.5
 
 
@@ -58,6 +62,7 @@ def lose_directory(chaos, node):
     chaos.wait_in_sync()
     chaos.cluster.kill(node)
     shutil.rmtree(chaos.cluster[node].data_dir)
+    chaos.format(node)
     yield chaos.hold() / 2
     chaos.cluster.start(node, wait=False)
 
@@ -148,7 +153,7 @@ def deaf(chaos, node):
 
 def two_apart(chaos, node):
     """Two nodes do not reach each other, the third one reaches both."""
-    other = chaos.chance.choice(others(chaos, node))
+    other = chaos.chance.choice([one for one in chaos.members if one != node])
     chaos.network.drop(node, other)
     chaos.network.drop(other, node)
     yield chaos.hold()
@@ -188,8 +193,11 @@ def topics_come_and_go(chaos, _):
 class Kind:
     run: object
     network: bool = False   # needs one
-    alone: bool = False     # nothing else at the same time
+    alone: bool = False     # no other fault at the same time
     node: int = 0           # done to this one; 0: to any
+    beside: bool = False    # goes on beside everything else, one of these at a time
+    voters: bool = False    # changes who votes on metadata
+    loses: bool = False     # takes promises away: of two voters, one may not be lost
 
     @property
     def name(self):
@@ -197,12 +205,13 @@ class Kind:
 
 
 KINDS = [Kind(kill), Kind(pause), Kind(restart), Kind(kill_all, alone=True),
-         Kind(rolling_restart, alone=True), Kind(lose_directory, alone=True),
-         Kind(lose_directory_and_kill, alone=True), Kind(full_disk), Kind(failing_disk),
+         Kind(rolling_restart, alone=True), Kind(lose_directory, alone=True, loses=True),
+         Kind(lose_directory_and_kill, alone=True, loses=True), Kind(full_disk), Kind(failing_disk),
          Kind(filled_disk, network=True, alone=True, node=SMALL),
          Kind(stalled_disk), Kind(slow_disk), Kind(clock_jumps), Kind(isolated, network=True),
          Kind(unplugged, network=True), Kind(mute, network=True), Kind(deaf, network=True),
-         Kind(two_apart, network=True), Kind(flapping, network=True), Kind(topics_come_and_go)]
+         Kind(two_apart, network=True), Kind(flapping, network=True), Kind(topics_come_and_go),
+         Kind(broker_comes_and_goes, beside=True), Kind(voters_change, beside=True, voters=True)]
 
 
 @dataclass(order=True)
@@ -211,19 +220,35 @@ class Active:
     name: str
     node: int
     steps: object = field(compare=False)
-    alone: bool = field(compare=False)
+    kind: Kind = field(compare=False)
+
+
+def kinds_for(chaos, only):
+    return [kind for kind in KINDS if (chaos.network or not kind.network) and
+            (chaos.voters_change or not kind.voters) and (only is None or kind.name in only)]
+
+
+def run_each(chaos, only=None):
+    """Every kind once, by itself."""
+    for kind in kinds_for(chaos, only):
+        active = []
+        begin(chaos, kind, active)
+        while active:
+            time.sleep(max(active[0].due - time.monotonic(), 0))
+            go_on(chaos, active)
+            chaos.check_alive()
 
 
 def run_faults(chaos, seconds, only=None):
     """Plays faults for so long; whatever is under way at the end is brought to its end."""
-    kinds = [kind for kind in KINDS if (chaos.network or not kind.network) and
-             (only is None or kind.name in only)]
-    deck, active, end = [], [], time.monotonic() + seconds
+    kinds = kinds_for(chaos, only)
+    lanes = [Deck(chaos, [kind for kind in kinds if kind.beside == beside])
+             for beside in (False, True)]
+    active, end = [], time.monotonic() + seconds
     while active or time.monotonic() < end:
-        if not deck:
-            deck = chaos.chance.sample(kinds, len(kinds))
-        if time.monotonic() < end and may_begin(chaos, deck[-1], active):
-            begin(chaos, deck.pop(), active)
+        for lane in lanes:
+            if time.monotonic() < end and may_begin(chaos, lane.top(), active):
+                begin(chaos, lane.take(), active)
         wait = active[0].due - time.monotonic() if active else chaos.chance.uniform(0, 1.5)
         time.sleep(max(wait, 0))
         if active:
@@ -231,20 +256,42 @@ def run_faults(chaos, seconds, only=None):
         chaos.check_alive()
 
 
+class Deck:
+    """Deals every kind once before any comes again."""
+
+    def __init__(self, chaos, kinds):
+        self.chaos, self.kinds, self.left = chaos, kinds, []
+
+    def top(self):
+        """None without any kind."""
+        self.left = self.left or self.chaos.chance.sample(self.kinds, len(self.kinds))
+        return self.left[-1] if self.left else None
+
+    def take(self):
+        return self.left.pop()
+
+
 def may_begin(chaos, kind, active):
-    if not active:
+    if kind is None or any(kind.loses and one.kind.voters or kind.voters and one.kind.loses
+                           for one in active):
+        return False
+    beside = [one for one in active if one.kind.beside == kind.beside]
+    if not beside:
         return True
-    return not (kind.alone or active[0].alone or len(active) > 1) and \
+    return not (kind.beside or kind.alone or beside[0].kind.alone or len(beside) > 1) and \
         chaos.chance.random() < TWO_AT_ONCE
 
 
 def begin(chaos, kind, active):
-    free = [node for node in chaos.cluster if node not in {one.node for one in active}]
-    node = kind.node or chaos.chance.choice(free)
-    chaos.say("%s%s" % (kind.name, "" if kind.alone and "all" in kind.name else " %d" % node))
+    node = 0
+    if not kind.beside:
+        node = kind.node or chaos.chance.choice(
+            [node for node in chaos.members if node not in chaos.busy])
+    chaos.say(kind.name + (" %d" % node if node else ""))
+    if node:
+        chaos.busy.add(node)
     steps = kind.run(chaos, node)
-    heapq.heappush(active, Active(time.monotonic() + next(steps), kind.name, node, steps,
-                                  kind.alone))
+    heapq.heappush(active, Active(time.monotonic() + next(steps), kind.name, node, steps, kind))
 
 
 def go_on(chaos, active):
@@ -253,4 +300,7 @@ def go_on(chaos, active):
         one.due = time.monotonic() + next(one.steps)
         heapq.heappush(active, one)
     except StopIteration:
-        chaos.say("%s %d is over" % (one.name, one.node))
+        chaos.say("%s%s is over" % (one.name, " %d" % one.node if one.node else ""))
+        if one.kind.alone:
+            chaos.busy.clear()
+        chaos.busy.discard(one.node)
