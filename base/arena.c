@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 
-enum { FIRST_CHUNK_BYTES = 2048, LARGEST_STEP_BYTES = 256 * 1024 };
+enum { FIRST_CHUNK_BYTES = 960, LARGEST_STEP_BYTES = 256 * 1024 };
 
 struct arena_chunk {
     struct arena_chunk *next;

@@ -8,13 +8,16 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 
+/* What an encoder asks for behind a few bytes that are there already. */
+enum { FIRST_BYTES = 512 };
+
 uint8_t *buffer_extend(struct buffer *buffer, size_t bytes)
 {
     assert(buffer->length <= buffer->capacity);
     size_t needed = buffer->length + bytes;
     assert(needed >= bytes);
     if (needed > buffer->capacity || buffer->data == NULL) {
-        size_t capacity = buffer->capacity == 0 ? 256 : buffer->capacity * 2;
+        size_t capacity = buffer->capacity == 0 ? FIRST_BYTES : buffer->capacity * 2;
         capacity = capacity < needed ? needed : capacity;
         buffer->data = memory_resize(buffer->data, capacity, 1);
         buffer->capacity = capacity;

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The C library keeps small pieces at hand for malloc, but not for calloc. */
+enum { SMALL_BYTES = 1024 };
+
 static void *or_abort(void *memory, size_t size)
 {
     if (memory == NULL) {
@@ -24,7 +27,11 @@ void *memory_new(size_t size)
 void *memory_new_zero(size_t count, size_t size)
 {
     assert(size > 0);
-    return or_abort(calloc(count == 0 ? 1 : count, size), count * size);
+    if (count <= SMALL_BYTES / size) {
+        size_t bytes = count == 0 ? size : count * size;
+        return memset(memory_new(bytes), 0, bytes);
+    }
+    return or_abort(calloc(count, size), count * size);
 }
 
 void *memory_resize(void *old, size_t count, size_t size)

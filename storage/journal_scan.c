@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/block.h"
@@ -147,12 +146,11 @@ static void report_missing_file(const struct scan *scan, uint64_t generation)
     report(scan, &damage, "a file is missing");
 }
 
-static void report_record(const struct scan *scan, const char *file, uint64_t position,
-    uint64_t length, const struct journal_record *record)
+static void report_record(const struct scan *scan, const struct journal_file *file,
+    uint64_t position, uint64_t length, const struct journal_record *record)
 {
     struct journal_damage damage = {.position = position, .length_bytes = length};
-    int written = snprintf(damage.file, sizeof damage.file, "%s", file);
-    assert(written > 0 && (size_t)written < sizeof damage.file);
+    journal_ring_name(file->number, damage.file);
     if (record != NULL) {
         damage.group_known = true;
         damage.group = record->group;
@@ -268,8 +266,6 @@ static size_t find_piece(struct view frame, size_t at, uint64_t sequence)
 static void take_frame(struct scan *scan, const struct journal_file *file, struct block *block,
     const struct journal_found *found)
 {
-    char name[JOURNAL_NAME_MAX];
-    journal_ring_name(file->number, name);
     struct view frame = {block->bytes, found->header.length};
     size_t at = sizeof found->header;
     while (at < frame.length) {
@@ -283,11 +279,11 @@ static void take_frame(struct scan *scan, const struct journal_file *file, struc
             take_piece(scan, block, &piece, payload);
         } else if (state == JOURNAL_PIECE_BAD_PAYLOAD) {
             struct journal_record record = record_of(&piece);
-            report_record(scan, name, found->position + at, used, &record);
+            report_record(scan, file, found->position + at, used, &record);
             drop_assembly(scan);
         } else {
             used = find_piece(frame, at + JOURNAL_PIECE_ALIGNMENT, found->header.sequence) - at;
-            report_record(scan, name, found->position + at, used, NULL);
+            report_record(scan, file, found->position + at, used, NULL);
             drop_assembly(scan);
         }
         at += used;

@@ -36,21 +36,29 @@ static uint64_t needed_from(const struct group *group)
     return needed;
 }
 
+static bool is_tail(const struct group *group, uint64_t entries, uint64_t bytes)
+{
+    bool is_full = group->shard->replicas->window_bytes > SHARD_BYTES;
+    return !is_full && entries <= TAIL_ENTRIES && bytes <= TAIL_BYTES;
+}
+
 static uint64_t release_to(const struct group *group)
 {
     const struct raft *raft = group->raft;
-    const struct replicas *replicas = group->shard->replicas;
-    bool is_full = replicas->window_bytes > SHARD_BYTES;
+    bool is_full = group->shard->replicas->window_bytes > SHARD_BYTES;
     uint64_t applied = group->applied_index;
     uint64_t beyond = raft_bytes_behind(raft, applied); /* not to be released anyway */
-    uint64_t needed = needed_from(group);
     uint64_t to = raft_start_index(raft);
-    assert(needed <= applied && applied <= raft_commit_index(raft));
+    assert(applied <= raft_commit_index(raft));
+    if (to >= applied || is_tail(group, applied - to, raft_bytes_behind(raft, to) - beyond)) {
+        return to; /* as nearly always; the peers need not be asked */
+    }
+    uint64_t needed = needed_from(group);
+    assert(needed <= applied);
     while (to < applied) {
         uint64_t bytes = raft_bytes_behind(raft, to) - beyond;
-        bool in_tail = !is_full && applied - to <= TAIL_ENTRIES && bytes <= TAIL_BYTES;
         bool lacked = to >= needed && bytes <= (is_full ? TAIL_BYTES : LAG_BYTES);
-        if (in_tail || lacked) {
+        if (lacked || is_tail(group, applied - to, bytes)) {
             break;
         }
         to++;

@@ -1,4 +1,4 @@
-/* Images of files, trees of names, and what faults do to them; see sim_file.h. */
+/* Inodes, trees of names, and what faults do to them; see sim_file.h. */
 #include "tests/sim/sim_disk.h"
 
 #include <assert.h>
@@ -30,23 +30,10 @@ void sim_inode_release(struct sim_inode *inode)
     assert(inode->references > 0);
     if (--inode->references == 0) {
         sim_disk->used -= inode->seen.size;
-        free(inode->seen.bytes);
-        free(inode->stored.bytes);
+        sim_image_free(&inode->seen);
+        sim_image_free(&inode->stored);
         free(inode);
     }
-}
-
-static void image_resize(struct sim_image *image, uint64_t size)
-{
-    if (size > image->capacity) {
-        uint64_t capacity = size < image->capacity * 2 ? image->capacity * 2 : size;
-        image->bytes = memory_resize(image->bytes, capacity, 1);
-        image->capacity = capacity;
-    }
-    if (size > image->size) {
-        memset(image->bytes + image->size, 0, size - image->size);
-    }
-    image->size = size;
 }
 
 /* Changes the visible size within the disk's capacity; false when it is full. */
@@ -57,25 +44,8 @@ bool sim_inode_resize(struct sim_inode *inode, uint64_t size)
         return false;
     }
     sim_disk->used = used;
-    image_resize(&inode->seen, size);
+    sim_image_resize(&inode->seen, size);
     return true;
-}
-
-void sim_image_put(struct sim_image *image, uint64_t position, const uint8_t *bytes,
-    uint64_t length)
-{
-    if (length > 0 && position + length > image->size) {
-        image_resize(image, position + length);
-    }
-    memcpy(image->bytes + position, bytes, length);
-}
-
-void sim_image_copy(struct sim_image *to, const struct sim_image *from)
-{
-    image_resize(to, from->size);
-    if (from->size > 0) {
-        memcpy(to->bytes, from->bytes, from->size);
-    }
 }
 
 /* Trees ------------------------------------------------------------------------------------- */
@@ -341,33 +311,31 @@ uint64_t sim_disk_operations(void)
     return sim_disk->operations;
 }
 
+static bool wants_all(void)
+{
+    return true;
+}
+
+static bool wants_half(void)
+{
+    return sim_disk_random(2) == 0;
+}
+
 /* A crash leaves of a file's unsynced sectors some new and some old, and some length. */
 static void inode_crash(struct sim_inode *inode)
 {
-    struct sim_image mixed = {0};
-    sim_image_copy(&mixed, &inode->stored);
     uint64_t size = inode->seen.size;
-    bool same = size == inode->stored.size
-        && (size == 0 || memcmp(inode->seen.bytes, inode->stored.bytes, size) == 0);
     uint64_t mood = sim_disk_random(4); /* all lost, all kept, or a mixture */
-    if (!same && mood > 0) {
-        if (size != mixed.size && (mood == 1 || sim_disk_random(2) == 0)) {
-            image_resize(&mixed, size);
+    if (mood > 0) {
+        if (size != inode->stored.size && (mood == 1 || sim_disk_random(2) == 0)) {
+            sim_image_resize(&inode->stored, size);
         }
-        for (uint64_t at = 0; at < mixed.size; at += SIM_SECTOR_BYTES) {
-            uint64_t left = mixed.size - at;
-            uint64_t length = left < SIM_SECTOR_BYTES ? left : SIM_SECTOR_BYTES;
-            if (length > 0 && at + length <= size && (mood == 1 || sim_disk_random(2) == 0)) {
-                memcpy(mixed.bytes + at, inode->seen.bytes + at, length);
-            }
-        }
+        sim_image_mix(&inode->stored, &inode->seen, mood == 1 ? wants_all : wants_half);
     }
-    sim_disk->used -= inode->seen.size;
-    sim_image_copy(&inode->seen, &mixed);
-    sim_image_copy(&inode->stored, &mixed);
+    sim_disk->used -= size;
+    sim_image_copy(&inode->seen, &inode->stored);
     sim_disk->used += inode->seen.size;
     inode->is_locked = false;
-    free(mixed.bytes);
 }
 
 void sim_disk_restart(void)
@@ -409,8 +377,10 @@ bool sim_disk_flip(const char *path, uint64_t position, unsigned bit)
     if (inode == NULL || position >= inode->seen.size || position >= inode->stored.size) {
         return false;
     }
-    inode->seen.bytes[position] ^= (uint8_t)(1u << (bit & 7));
-    inode->stored.bytes[position] = inode->seen.bytes[position];
+    uint8_t byte;
+    sim_image_get(&inode->seen, position, &byte, 1);
+    byte ^= (uint8_t)(1u << (bit & 7));
+    sim_image_put_both(&inode->seen, &inode->stored, position, &byte, 1);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* The inside of the simulated disk, shared by sim_disk.c (images, names, faults) and sim_file.c
+/* The inside of the simulated disk, shared by sim_disk.c (inodes, names, faults) and sim_file.c
  * (io/file.h on top of them). */
 #ifndef OTTLA_TESTS_SIM_SIM_DISK_H
 #define OTTLA_TESTS_SIM_SIM_DISK_H
@@ -8,15 +8,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-
-enum { SIM_SECTOR_BYTES = 512 };
-
-/* One of the two images of a file. */
-struct sim_image {
-    uint8_t *bytes;
-    uint64_t size;
-    uint64_t capacity;
-};
+#include "tests/sim/sim_image.h"
 
 struct sim_inode {
     unsigned references; /* handles and names, in the current and the durable tree */
@@ -76,13 +68,6 @@ bool sim_inode_resize(struct sim_inode *inode, uint64_t size);
 
 /* One reference less. */
 void sim_inode_release(struct sim_inode *inode);
-
-/* Bytes at a position; the image grows as needed. */
-void sim_image_put(struct sim_image *image, uint64_t position, const uint8_t *bytes,
-    uint64_t length);
-
-/* Makes `to` equal to `from`. */
-void sim_image_copy(struct sim_image *to, const struct sim_image *from);
 
 /* Names an inode, in place of what had the name. */
 void sim_tree_add(struct sim_tree *tree, const char *path, struct sim_inode *inode);

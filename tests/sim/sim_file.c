@@ -100,31 +100,48 @@ enum status file_read(struct file *file, uint64_t position, void *bytes, size_t 
     struct sim_image *seen = &file->inode->seen;
     if (position < seen->size) {
         *got = seen->size - position < length ? (size_t)(seen->size - position) : length;
-        memcpy(bytes, seen->bytes + position, *got);
+        sim_image_get(seen, position, bytes, *got);
     }
     return STATUS_OK;
 }
 
-/* Puts bytes into a file as a write does, or, when the power goes, some sectors of them. */
-static enum status put(struct file *file, uint64_t position, const uint8_t *bytes, uint64_t length,
-    bool torn)
+static void put(struct file *file, uint64_t position, const uint8_t *bytes, uint64_t length)
 {
     struct sim_inode *inode = file->inode;
-    bool durable = (file->flags & FILE_DURABLE) != 0;
-    if (position + length > inode->seen.size && !sim_inode_resize(inode, position + length)) {
-        return STATUS_NO_SPACE;
+    if ((file->flags & FILE_DURABLE) != 0) {
+        sim_image_put_both(&inode->seen, &inode->stored, position, bytes, length);
+    } else {
+        sim_image_put(&inode->seen, position, bytes, length);
     }
+}
+
+/* Puts some sectors of the bytes into a file: the power goes. */
+static void put_torn(struct file *file, uint64_t position, const uint8_t *bytes, uint64_t length)
+{
     for (uint64_t at = 0; at < length;) {
         uint64_t sector = (position + at) / SIM_SECTOR_BYTES;
         uint64_t end = (sector + 1) * SIM_SECTOR_BYTES - position;
         uint64_t part = (end < length ? end : length) - at;
-        if (!torn || sim_disk_random(2) == 0) {
-            sim_image_put(&inode->seen, position + at, bytes + at, part);
-            if (durable) {
-                sim_image_put(&inode->stored, position + at, bytes + at, part);
-            }
+        if (sim_disk_random(2) == 0) {
+            put(file, position + at, bytes + at, part);
         }
         at += part;
+    }
+}
+
+/* Writes one part, within the disk's capacity. */
+static enum status write_part(struct file *file, uint64_t position, const struct iovec *part,
+    bool torn)
+{
+    uint64_t length = part->iov_len;
+    if (position + length > file->inode->seen.size
+        && !sim_inode_resize(file->inode, position + length)) {
+        return STATUS_NO_SPACE;
+    }
+    if (torn) {
+        put_torn(file, position, part->iov_base, length);
+    } else {
+        put(file, position, part->iov_base, length);
     }
     return STATUS_OK;
 }
@@ -149,7 +166,7 @@ enum status file_write(struct file *file, uint64_t position, const struct iovec 
             assert(position % FILE_ALIGNMENT == 0 && parts[i].iov_len % FILE_ALIGNMENT == 0);
             assert((uintptr_t)parts[i].iov_base % FILE_ALIGNMENT == 0);
         }
-        enum status status = put(file, position, parts[i].iov_base, parts[i].iov_len, torn);
+        enum status status = write_part(file, position, &parts[i], torn);
         if (status != STATUS_OK) {
             return status;
         }

@@ -1,5 +1,6 @@
 /* The invariants. Batches are seen on their way into a partition's log (the linker wraps
- * partition_log_append): the first node that appends one says what is committed there. */
+ * partition_log_append): the first node that appends one says what is committed there. Groups are
+ * seen at the end of each of their steps (group_window_release). */
 #include "tests/sim/cluster/check.h"
 
 #include <assert.h>
@@ -118,26 +119,20 @@ static void note_leader(const struct sim_node *node, const struct group *group)
                   ": nodes %d and %d", group->id, probe.key.term, known->node, node->id);
 }
 
-void check_node(struct sim_node *node)
-{
-    for (int i = 0; i < node->broker->shard_count; i++) {
-        const struct replicas *replicas = node->broker->shards[i].replicas;
-        const struct group *group = replicas == NULL ? NULL : replicas->groups;
-        for (; group != NULL; group = group->by_id.next) {
-            if (raft_role(group->raft) == RAFT_LEADER) {
-                note_leader(node, group);
-            }
-            world_require(group->applied_index <= raft_commit_index(group->raft),
-                          "node %d applies more of group %" PRIu64 " than is committed", node->id,
-                          group->id);
-        }
-    }
-}
+void __real_group_window_release(struct group *group);
+void __wrap_group_window_release(struct group *group);
 
-void check_node_started(struct sim_node *node)
+/* The end of each step of a group: nothing but a step changes who leads and what is committed. */
+void __wrap_group_window_release(struct group *group)
 {
-    assert(node->broker != NULL);
-    (void)node;
+    const struct sim_node *node = node_current();
+    if (raft_role(group->raft) == RAFT_LEADER) {
+        note_leader(node, group);
+    }
+    world_require(group->applied_index <= raft_commit_index(group->raft),
+                  "node %d applies more of group %" PRIu64 " than is committed", node->id,
+                  group->id);
+    __real_group_window_release(group);
 }
 
 /* The partition that owns the log, in the node that is run. */

@@ -1,4 +1,4 @@
-/* What must be true at every moment, looked at after everything that a node does.
+/* What must be true at every moment, looked at with each step of a group and each batch applied.
  *
  * One leader in each term of a group; what is committed at an offset of a partition is the same on
  * every node and for ever; ends of logs do not go back while a process lives.
@@ -9,15 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sim_node;
-
 /* Nothing is known yet; and forgets it again. */
 void check_start(void);
 void check_end(void);
-
-/* In the node's context, after it did something; after it started. */
-void check_node(struct sim_node *node);
-void check_node_started(struct sim_node *node);
 
 /* Whether all nodes that should hold a group agree: each group has one leader, all its replicas
  * have applied the same, and every node was told so. Says what is missing, when asked. */

@@ -74,6 +74,7 @@ static void mend_way(void *context, uint64_t way)
     int to = (int)(way % PLACES_MAX);
     network.cut[from][to] = false;
     network.delay_us[from][to] = 0;
+    network_look_again();
 }
 
 static void cut_way(int from, int to, uint64_t for_ns)

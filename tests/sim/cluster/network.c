@@ -30,7 +30,9 @@ struct piece {
 struct pipe {
     struct list pieces;
     uint64_t last_ns;        /* nothing arrives before what was sent earlier */
+    uint64_t call;           /* number of the latest event; earlier ones do not count */
     bool scheduled;
+    bool blocked;            /* the first piece could not be delivered */
 };
 
 struct wire {
@@ -52,9 +54,10 @@ static void pipe_due(void *context, uint64_t side);
 
 static void schedule(struct wire *wire, int side, uint64_t wait_ns)
 {
-    wire->pipes[side].scheduled = true;
+    struct pipe *pipe = &wire->pipes[side];
+    pipe->scheduled = true;
     wire->events++;
-    world_after(wait_ns, pipe_due, wire, (uint64_t)side);
+    world_after(wait_ns, pipe_due, wire, ++pipe->call * 2 + (uint64_t)side);
 }
 
 static void free_pieces(struct pipe *pipe)
@@ -94,7 +97,7 @@ static void push(struct wire *wire, int side, int kind, const uint8_t *bytes, si
         memcpy(piece->bytes, bytes, length);
     }
     list_push_back(&pipe->pieces, &piece->link);
-    if (!pipe->scheduled) {
+    if (!pipe->scheduled && !pipe->blocked) {
         schedule(wire, side, piece->due_ns - world.now_ns);
     }
 }
@@ -144,15 +147,54 @@ static void deliver(struct wire *wire, int to_side, const struct piece *piece)
     }
 }
 
+/* The way is cut or its end does not take anything. It is tried again when that changes; on a way
+ * that is cut for too long the connection breaks. */
+static void wait_for_way(struct wire *wire, int side, struct piece *piece, bool is_cut)
+{
+    wire->pipes[side].blocked = true;
+    if (!is_cut) {
+        return;
+    }
+    piece->since_ns = piece->since_ns == 0 ? world.now_ns : piece->since_ns;
+    uint64_t end_ns = piece->since_ns + (uint64_t)PATIENCE_MS * MS_NS;
+    if (world.now_ns >= end_ns) {
+        break_both(wire);
+        free_if_done(wire);
+        return;
+    }
+    schedule(wire, side, end_ns - world.now_ns);
+}
+
+static void deliver_first(struct wire *wire, int side, struct piece *piece)
+{
+    struct pipe *pipe = &wire->pipes[side];
+    list_pop_front(&pipe->pieces);
+    wire->events++; /* held: the callbacks may end it */
+    deliver(wire, 1 - side, piece);
+    wire->events--;
+    free(piece);
+    struct list_link *at = wire->dead ? NULL : list_first(&pipe->pieces);
+    if (at != NULL && !pipe->scheduled) {
+        struct piece *next = container_of(at, struct piece, link);
+        schedule(wire, side, next->due_ns > world.now_ns ? next->due_ns - world.now_ns : 0);
+    }
+    free_if_done(wire);
+}
+
 static void pipe_due(void *context, uint64_t tag)
 {
     struct wire *wire = context;
-    int side = (int)tag;
+    int side = (int)(tag % 2);
     struct pipe *pipe = &wire->pipes[side];
     int from = wire->ends[side].place;
     int to = wire->ends[1 - side].place;
     wire->events--;
+    if (pipe->call != tag / 2) {
+        free_if_done(wire);
+        return;
+    }
     pipe->scheduled = false;
+    pipe->blocked = false;
     struct list_link *at = wire->dead ? NULL : list_first(&pipe->pieces);
     if (at == NULL) {
         free_if_done(wire);
@@ -161,26 +203,24 @@ static void pipe_due(void *context, uint64_t tag)
     struct piece *piece = container_of(at, struct piece, link);
     bool is_cut = network.cut[from][to] || node_place_is_off(to);
     if (is_cut || node_place_is_paused(to)) {
-        piece->since_ns = is_cut && piece->since_ns == 0 ? world.now_ns : piece->since_ns;
-        if (is_cut && world.now_ns - piece->since_ns > (uint64_t)PATIENCE_MS * MS_NS) {
-            break_both(wire);
-            free_if_done(wire);
-            return;
+        wait_for_way(wire, side, piece, is_cut);
+    } else {
+        deliver_first(wire, side, piece);
+    }
+}
+
+void network_look_again(void)
+{
+    struct list_link *at;
+    for (at = list_first(&wires); at != NULL; at = list_next(&wires, at)) {
+        struct wire *wire = container_of(at, struct wire, link);
+        for (int side = 0; side < 2; side++) {
+            if (wire->pipes[side].blocked && !wire->dead) {
+                wire->pipes[side].blocked = false;
+                schedule(wire, side, world_random((uint64_t)LOOK_AGAIN_MS * MS_NS));
+            }
         }
-        schedule(wire, side, (uint64_t)LOOK_AGAIN_MS * MS_NS);
-        return;
     }
-    list_pop_front(&pipe->pieces);
-    wire->events++; /* held: the callbacks may end it */
-    deliver(wire, 1 - side, piece);
-    wire->events--;
-    free(piece);
-    at = wire->dead ? NULL : list_first(&pipe->pieces);
-    if (at != NULL && !pipe->scheduled) {
-        struct piece *next = container_of(at, struct piece, link);
-        schedule(wire, side, next->due_ns > world.now_ns ? next->due_ns - world.now_ns : 0);
-    }
-    free_if_done(wire);
 }
 
 void network_start(wire_accept *accept)
@@ -270,8 +310,10 @@ void network_place_vanished(int place)
             if (wire->ends[side].place == place) {
                 wire->attached[side] = false;
                 free_pieces(&wire->pipes[side]);
-                wire->events++;
-                world_after((uint64_t)PROBES_MS * MS_NS, probes_failed, wire, 0);
+                if (wire->attached[1 - side]) {
+                    wire->events++;
+                    world_after((uint64_t)PROBES_MS * MS_NS, probes_failed, wire, 0);
+                }
             }
         }
     }
@@ -281,4 +323,5 @@ void network_heal(void)
 {
     memset(network.cut, 0, sizeof network.cut);
     memset(network.delay_us, 0, sizeof network.delay_us);
+    network_look_again();
 }

@@ -62,6 +62,9 @@ void network_place_died(int place);
  * until something is sent to it. */
 void network_place_vanished(int place);
 
+/* Something that held back what was sent is so no more: a cut, a pause, a machine without power. */
+void network_look_again(void);
+
 /* Nothing is cut, no delay is added. */
 void network_heal(void);
 

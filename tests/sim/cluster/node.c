@@ -14,7 +14,6 @@
 #include "base/memory.h"
 #include "broker/group/replicas.h"
 #include "io/clock.h"
-#include "tests/sim/cluster/check.h"
 #include "tests/sim/cluster/loop.h"
 #include "tests/sim/cluster/world.h"
 #include "tests/sim/sim_clock.h"
@@ -54,11 +53,14 @@ static void leave(void)
     sim_disk_use(NULL);
 }
 
+static void run_node(struct sim_node *node);
+
 void node_enter_place(int place)
 {
     struct sim_node *node = node_find(place);
     if (node != NULL) {
         enter(node);
+        node->is_running = true;
     }
 }
 
@@ -67,7 +69,8 @@ void node_leave_place(int place)
     struct sim_node *node = node_find(place);
     if (node != NULL) {
         leave();
-        node_wake(node, 0);
+        node->is_running = false;
+        run_node(node);
     }
 }
 
@@ -121,8 +124,6 @@ static uint64_t disk_wait_ns(const struct sim_node *node)
     return wait_ns + stall_ns;
 }
 
-static void run_node(struct sim_node *node);
-
 static void journal_turn(void *context, uint64_t life)
 {
     struct sim_node *node = context;
@@ -169,19 +170,21 @@ static void writer_turn(void *context, uint64_t life)
 
 static void run_node(struct sim_node *node)
 {
+    if (node->broker == NULL) {
+        return;
+    }
     if (node->is_paused) {
         node->missed = true;
         return;
     }
     enter(node);
     node->is_running = true;
-    node->run_ns = 0;
+    node->run_ns = UINT64_MAX;
     int turns = 0;
     while (run_loops(node)) {
         world_require(++turns < TURNS_MOST, "node %d does not come to rest", node->id);
     }
     node->is_running = false;
-    check_node(node);
     uint64_t next_ns = UINT64_MAX;
     for (int i = 0; i < node->loop_count; i++) {
         uint64_t loop_ns = loop_next_ns(&node->loops[i]);
@@ -199,24 +202,47 @@ static void run_node(struct sim_node *node)
     }
 }
 
-/* Only the latest call to run it counts. */
+static void call_later(struct sim_node *node, uint64_t at_ns);
+
+/* Only the latest call to run it counts; it may come before there is anything to do. */
 static void run_due(void *context, uint64_t call)
 {
     struct sim_node *node = context;
-    if (node->call == call && node->broker != NULL) {
+    if (node->call != call) {
+        return;
+    }
+    node->call_ns = UINT64_MAX;
+    if (node->run_ns > world.now_ns) {
+        call_later(node, node->run_ns);
+    } else {
         run_node(node);
     }
+}
+
+static void call_later(struct sim_node *node, uint64_t at_ns)
+{
+    node->call_ns = at_ns;
+    world_after(at_ns - world.now_ns, run_due, node, ++node->call);
 }
 
 void node_wake(struct sim_node *node, uint64_t wait_ns)
 {
     uint64_t at_ns = world.now_ns + wait_ns;
-    if (node->is_running || node->broker == NULL ||
-        (node->run_ns != 0 && node->run_ns <= at_ns && node->run_ns >= world.now_ns)) {
+    if (node->is_running || node->broker == NULL || node->run_ns <= at_ns) {
         return;
     }
     node->run_ns = at_ns;
-    world_after(wait_ns, run_due, node, ++node->call);
+    if (at_ns < node->call_ns) {
+        call_later(node, at_ns);
+    }
+}
+
+/* Nothing calls it any more. */
+static void forget_calls(struct sim_node *node)
+{
+    node->run_ns = UINT64_MAX;
+    node->call_ns = UINT64_MAX;
+    node->call++;
 }
 
 /* The settings of a node: small files, so that they fill up and are used again. */
@@ -291,7 +317,7 @@ void node_start(struct sim_node *node)
     assert(node->broker == NULL);
     node->life++;
     node->loop_count = 0;
-    node->run_ns = 0;
+    forget_calls(node);
     node->journal_due = false;
     node->writer_due = false;
     node->journal_has_work = true;
@@ -306,9 +332,9 @@ void node_start(struct sim_node *node)
     node->is_running = false;
     world_require(status == STATUS_OK, "node %d does not start: %s", node->id,
                   status_text(status));
-    check_node_started(node);
     leave();
     node_wake(node, 0);
+    network_look_again();
 }
 
 void node_kill(struct sim_node *node, bool power)
@@ -337,7 +363,7 @@ void node_kill(struct sim_node *node, bool power)
     node->is_paused = false;
     node->missed = false;
     node->life++;
-    node->call++;
+    forget_calls(node);
 }
 
 void node_tear(struct sim_node *node, uint64_t operations,
@@ -364,9 +390,12 @@ void node_pause(struct sim_node *node, bool paused)
 {
     world_say("node %d %s", node->id, paused ? "is paused" : "goes on");
     node->is_paused = paused;
+    if (!paused) {
+        network_look_again();
+    }
     if (!paused && node->missed) {
         node->missed = false;
-        node->run_ns = 0;
+        node->run_ns = UINT64_MAX;
         node_wake(node, 0);
     }
 }
