@@ -440,6 +440,18 @@ static void begin(struct group *group)
     }
 }
 
+/* One damaged file keeps one group offline. But when the directory takes no writes, it is the disk
+ * that fails or is full, and the group is opened again when that is over (storage_watch.h). */
+static void could_not_open(struct group *group)
+{
+    enum status status = group->storage;
+    log_error("group", "group %" PRIu64 " of %s stays offline: %s", group->id,
+              topic_log_name(group), status_text(status));
+    if (status != STATUS_CORRUPT && log_dir_probe(group->shard->broker->log_dir, 0) != STATUS_OK) {
+        log_writer_fail(replicas_of(group)->writer, status);
+    }
+}
+
 enum status group_open(struct shard *shard, const struct group_start *start, struct group **out)
 {
     struct group *group = memory_new_zero(1, sizeof *group);
@@ -462,8 +474,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     create_raft(group, &checkpoint, start->boot);
     checkpoint_free(&checkpoint);
     if (group->storage != STATUS_OK) {
-        log_error("group", "group %" PRIu64 " of %s stays offline: %s", group->id,
-                  topic_log_name(group), status_text(group->storage));
+        could_not_open(group);
     }
     group->starting = true;
     shard->replicas->groups_starting++;

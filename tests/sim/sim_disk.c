@@ -291,6 +291,16 @@ void sim_disk_set_read_only(bool read_only)
     sim_disk->read_only = read_only;
 }
 
+void sim_disk_set_failing(bool failing)
+{
+    sim_disk->failing = failing;
+}
+
+uint64_t sim_disk_used(void)
+{
+    return sim_disk->used;
+}
+
 void sim_disk_fail_sync(int64_t count)
 {
     sim_disk->fail_sync = count;
@@ -444,5 +454,8 @@ enum status sim_disk_begin_change(void)
 {
     bool torn;
     enum status status = sim_disk_begin(&torn);
+    if (status == STATUS_OK && sim_disk->failing) {
+        return STATUS_IO;
+    }
     return status == STATUS_OK && sim_disk->read_only ? STATUS_READ_ONLY : status;
 }

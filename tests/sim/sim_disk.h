@@ -49,6 +49,7 @@ struct sim_disk {
     uint64_t operations;
     unsigned incarnation;
     bool read_only;
+    bool failing;
     bool crashed;
     int64_t crash_after;
     int64_t fail_sync;

@@ -161,6 +161,10 @@ enum status file_write(struct file *file, uint64_t position, const struct iovec 
     if (sim_disk->read_only) {
         return STATUS_READ_ONLY;
     }
+    if (sim_disk->failing) {
+        torn = true;
+        begun = STATUS_IO;
+    }
     for (int i = 0; i < part_count; i++) {
         if ((file->flags & FILE_DIRECT) != 0) {
             assert(position % FILE_ALIGNMENT == 0 && parts[i].iov_len % FILE_ALIGNMENT == 0);
@@ -185,7 +189,7 @@ enum status file_sync(struct file *file)
     if (status != STATUS_OK) {
         return status;
     }
-    if (sim_disk->fail_sync == 0) {
+    if (sim_disk->failing || sim_disk->fail_sync == 0) {
         sim_disk->fail_sync = -1;
         return STATUS_IO;
     }
@@ -307,6 +311,9 @@ enum status file_sync_directory(const char *path)
         return sim_disk->crashed ? STATUS_IO : STATUS_NOT_FOUND;
     }
     enum status status = sim_disk_begin(&torn);
+    if (status == STATUS_OK && sim_disk->failing) {
+        return STATUS_IO;
+    }
     if (status == STATUS_OK) {
         log_debug("disk", "names of %s are stored", path);
         sim_changes_store(strcmp(path, "/") == 0 ? "" : path);
@@ -319,6 +326,9 @@ enum status file_sync_all(const char *path)
     bool torn;
     enum status status = sim_disk_begin(&torn);
     (void)path;
+    if (status == STATUS_OK && sim_disk->failing) {
+        return STATUS_IO;
+    }
     if (status == STATUS_OK) {
         sim_changes_store(NULL);
         for (size_t i = 0; i < sim_disk->seen.count; i++) {

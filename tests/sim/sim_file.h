@@ -39,6 +39,13 @@ void sim_disk_set_capacity(uint64_t bytes);
 /* Every write fails with STATUS_READ_ONLY. */
 void sim_disk_set_read_only(bool read_only);
 
+/* From now on every change fails with STATUS_IO, a write after some of its sectors, until this is
+ * taken back; a restart of the machine does not mend it. */
+void sim_disk_set_failing(bool failing);
+
+/* Bytes that all files together have. */
+uint64_t sim_disk_used(void);
+
 /* The sync after `count` more ends with STATUS_IO; -1: none. */
 void sim_disk_fail_sync(int64_t count);
 

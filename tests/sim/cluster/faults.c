@@ -12,7 +12,7 @@
 enum fault_kind {
     FAULT_KILL, FAULT_POWER, FAULT_PAUSE, FAULT_CUT, FAULT_ONE_WAY, FAULT_ISOLATE, FAULT_SLOW_WAY,
     FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_LOSE_DISK, FAULT_TORN,
-    FAULT_HALVES, FAULT_KINDS
+    FAULT_HALVES, FAULT_FULL_DISK, FAULT_BAD_DISK, FAULT_KINDS
 };
 
 static bool active;
@@ -131,6 +131,34 @@ static void stall_disk(struct sim_node *node)
     node->disk_stall_ns = world.now_ns + a_while_ns(4000);
     world_say("node %d: nothing is written for %.1f s", node->id,
               (double)(node->disk_stall_ns - world.now_ns) / 1e9);
+}
+
+static void mend_disk(void *context, uint64_t tag)
+{
+    struct sim_node *node = context;
+    (void)tag;
+    if (node->bad_disk) {
+        world_say("node %d: its disk is well again", node->id);
+        node_mend_disk(node);
+    }
+}
+
+static void fill_disk(struct sim_node *node)
+{
+    uint64_t room_bytes = world_chance(2) ? 0 : world_random(200000);
+    world_say("node %d: its disk is full but for %u bytes", node->id, (unsigned)room_bytes);
+    node_fill_disk(node, room_bytes);
+    world_after(a_while_ns(6000), mend_disk, node, 0);
+}
+
+/* Some of them stay so until the faults stop. */
+static void break_disk(struct sim_node *node)
+{
+    world_say("node %d: its disk fails", node->id);
+    node_break_disk(node);
+    if (!world_chance(8)) {
+        world_after(a_while_ns(6000), mend_disk, node, 0);
+    }
 }
 
 static void set_clock(struct sim_node *node)
@@ -252,6 +280,12 @@ static void one_fault(enum fault_kind kind)
     case FAULT_HALVES:
         cut_in_halves();
         break;
+    case FAULT_FULL_DISK:
+        fill_disk(node);
+        break;
+    case FAULT_BAD_DISK:
+        break_disk(node);
+        break;
     case FAULT_KINDS:
         break;
     }
@@ -279,7 +313,8 @@ void faults_start(void)
         [FAULT_KILL] = 8, [FAULT_POWER] = 6, [FAULT_PAUSE] = 6, [FAULT_CUT] = 5,
         [FAULT_ONE_WAY] = 5, [FAULT_ISOLATE] = 5, [FAULT_SLOW_WAY] = 4, [FAULT_SLOW_DISK] = 4,
         [FAULT_STALL] = 3, [FAULT_CLOCK] = 2, [FAULT_ALL_POWER] = 1, [FAULT_LOSE_DISK] = 2,
-        [FAULT_TORN] = 5, [FAULT_HALVES] = 4,
+        [FAULT_TORN] = 5, [FAULT_HALVES] = 4, [FAULT_FULL_DISK] = 3,
+        [FAULT_BAD_DISK] = 3,
     };
     active = true;
     weight_sum = 0;
@@ -304,6 +339,7 @@ void faults_stop(void)
         struct sim_node *node = &cluster.nodes[i];
         node->disk_us = 300;
         node->disk_stall_ns = 0;
+        node_mend_disk(node);
         if (node->broker == NULL) {
             node_start(node);
         } else if (node->is_paused) {

@@ -1,6 +1,6 @@
-/* What goes wrong: kills, power cuts, torn writes, pauses, partitions, slow and stalled disks,
- * clock jumps, lost disks. A seed has a mood: some kinds of faults more often than others, or none
- * of them, and all of it sometimes in a hurry.
+/* What goes wrong: kills, power cuts, torn writes, pauses, partitions, slow, stalled, full and
+ * failing disks, clock jumps, lost disks. A seed has a mood: some kinds of faults more often than
+ * others, or none of them, and all of it sometimes in a hurry.
  */
 #ifndef OTTLA_TESTS_SIM_CLUSTER_FAULTS_H
 #define OTTLA_TESTS_SIM_CLUSTER_FAULTS_H

@@ -13,13 +13,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/group/replicas.h"
+#include "broker/server/storage_watch.h"
 #include "io/clock.h"
 #include "tests/sim/cluster/loop.h"
 #include "tests/sim/cluster/world.h"
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/sim_file.h"
 
-enum { CONFIG_LINE = 200, TURNS_MOST = 100000 };
+enum { CONFIG_LINE = 200, TURNS_MOST = 100000, WATCH_MS = 1000, SUPERVISOR_MS = 500 };
 
 struct cluster cluster;
 static struct sim_node *current;
@@ -312,6 +313,76 @@ void cluster_end(void)
     }
 }
 
+/* Ends the process; with `vanishes` the machine, with `loses` what was not synced may be lost. */
+static void end_process(struct sim_node *node, bool vanishes, bool loses)
+{
+    assert(node->broker != NULL);
+    node->is_running = true; /* what its end wants to do is not done */
+    if (vanishes) {
+        network_place_vanished(node->id);
+    } else {
+        network_place_died(node->id);
+    }
+    node->is_off = vanishes;
+    enter(node);
+    sim_disk_crash();
+    broker_stop(node->broker);
+    broker_free(node->broker);
+    node->broker = NULL;
+    node->torn = NULL;
+    if (!loses) {
+        sim_disk_keep();
+    }
+    sim_disk_restart();
+    leave();
+    node->is_running = false;
+    node->is_paused = false;
+    node->missed = false;
+    node->life++;
+    forget_calls(node);
+}
+
+/* As the real process does: when its disk had failed and takes writes again it starts anew. What
+ * was written and not synced when a disk failed may be lost, though the machine goes on. */
+static void watch_storage(void *context, uint64_t life)
+{
+    struct sim_node *node = context;
+    if (node->life != life || node->broker == NULL) {
+        return;
+    }
+    world_after((uint64_t)WATCH_MS * MS_NS, watch_storage, node, life);
+    if (node->is_paused) {
+        return;
+    }
+    enter(node);
+    bool again = storage_watch_recovered(node->broker);
+    bool failed = atomic_load(&node->broker->storage_failure) == STATUS_IO;
+    leave();
+    if (again) {
+        world_say("node %d starts again, now that its disk takes writes", node->id);
+        end_process(node, false, failed && world_chance(2));
+        node_start(node);
+    }
+}
+
+static void supervisor_starts(void *context, uint64_t life)
+{
+    struct sim_node *node = context;
+    if (node->life == life && node->broker == NULL && !node->is_away) {
+        node_start(node);
+    }
+}
+
+/* It could not start on its disk: the process ends, and its supervisor tries again. */
+static void start_failed(struct sim_node *node, enum status status)
+{
+    world_say("node %d does not start: %s", node->id, status_text(status));
+    world_require(node->bad_disk && (status == STATUS_IO || status == STATUS_NO_SPACE),
+                  "node %d does not start: %s", node->id, status_text(status));
+    end_process(node, false, false);
+    world_after((uint64_t)SUPERVISOR_MS * MS_NS, supervisor_starts, node, node->life);
+}
+
 void node_start(struct sim_node *node)
 {
     assert(node->broker == NULL);
@@ -330,40 +401,45 @@ void node_start(struct sim_node *node)
     node->broker = broker_new(node->config, false);
     enum status status = broker_open(node->broker);
     node->is_running = false;
-    world_require(status == STATUS_OK, "node %d does not start: %s", node->id,
-                  status_text(status));
     leave();
+    if (status != STATUS_OK) {
+        start_failed(node, status);
+        return;
+    }
+    world_after((uint64_t)WATCH_MS * MS_NS, watch_storage, node, node->life);
     node_wake(node, 0);
     network_look_again();
 }
 
 void node_kill(struct sim_node *node, bool power)
 {
-    assert(node->broker != NULL);
     world_say("node %d is killed%s", node->id, power ? ", with its power" : "");
-    node->is_running = true; /* what its end wants to do is not done */
-    if (power) {
-        network_place_vanished(node->id);
-    } else {
-        network_place_died(node->id);
-    }
-    node->is_off = power;
+    end_process(node, power, power);
+}
+
+void node_fill_disk(struct sim_node *node, uint64_t room_bytes)
+{
     enter(node);
-    sim_disk_crash();
-    broker_stop(node->broker);
-    broker_free(node->broker);
-    node->broker = NULL;
-    node->torn = NULL;
-    if (!power) {
-        sim_disk_keep();
-    }
-    sim_disk_restart();
+    node->bad_disk = true;
+    sim_disk_set_capacity(sim_disk_used() + room_bytes);
     leave();
-    node->is_running = false;
-    node->is_paused = false;
-    node->missed = false;
-    node->life++;
-    forget_calls(node);
+}
+
+void node_break_disk(struct sim_node *node)
+{
+    enter(node);
+    node->bad_disk = true;
+    sim_disk_set_failing(true);
+    leave();
+}
+
+void node_mend_disk(struct sim_node *node)
+{
+    enter(node);
+    node->bad_disk = false;
+    sim_disk_set_failing(false);
+    sim_disk_set_capacity(0);
+    leave();
 }
 
 void node_tear(struct sim_node *node, uint64_t operations,

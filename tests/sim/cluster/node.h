@@ -34,6 +34,7 @@ struct sim_node {
     bool lost_disk;              /* and has not caught up since */
     bool is_away;                /* and no fault's end starts it */
     bool missed;                 /* something was due while it was paused */
+    bool bad_disk;               /* it fails or is full, so that a start may fail */
     bool is_running;             /* its loops are being run now */
     uint64_t run_ns;             /* when it is to be run next; UINT64_MAX: not known */
     uint64_t call_ns;            /* when the latest call comes; UINT64_MAX: there is none */
@@ -77,6 +78,12 @@ void node_kill(struct sim_node *node, bool power);
 /* Its power goes in the middle of the disk's operation after so many more; `torn` runs then. */
 void node_tear(struct sim_node *node, uint64_t operations,
                void (*torn)(void *context, uint64_t life));
+
+/* Its disk is full but for so many bytes, or fails every change from now on, or is well again. A
+ * process that sees it starts again when its disk takes writes, as the real one does. */
+void node_fill_disk(struct sim_node *node, uint64_t room_bytes);
+void node_break_disk(struct sim_node *node);
+void node_mend_disk(struct sim_node *node);
 
 /* Its whole data directory is lost; the node is down. */
 void node_lose_disk(struct sim_node *node);
