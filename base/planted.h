@@ -52,6 +52,7 @@
     BUG(OFFSET_BEFORE_COMMIT, "a committed offset is acknowledged before it is in the log") \
     BUG(LOAD_LACKS_LAST, "a coordinator is loaded without the last batch") \
     BUG(COORDINATOR_KEPT, "a coordinator is not unloaded when its leadership ends") \
+    BUG(ELECTION_NOT_ENDED, "an election that is over keeps its place among those that run") \
     BUG(LAG_KEPT, "a replica that keeps up again is not told as in sync") \
     BUG(EPOCH_IGNORED, "a reader's leader epoch is not looked at") \
     BUG(END_BEYOND_COMMIT, "the high watermark is beyond what is committed") \

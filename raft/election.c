@@ -136,6 +136,16 @@ void raft_campaign_by_order(struct raft *raft)
     raft->by_order = true;
 }
 
+void raft_put_off_election(struct raft *raft)
+{
+    assert(raft->started && raft_may_lead(raft) && raft->role != RAFT_LEADER);
+    raft_reason(raft, "the election has to wait");
+    if (raft->role != RAFT_FOLLOWER || raft->leader != RAFT_NO_NODE) {
+        raft_become_follower(raft, raft->term, RAFT_NO_NODE);
+    }
+    raft->elapsed = raft->elapsed > raft->timeout ? raft->elapsed : raft->timeout;
+}
+
 /* The own vote is durable: it counts now, and the others may hear of it. */
 static void own_vote_saved(struct raft *raft)
 {

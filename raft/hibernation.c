@@ -123,7 +123,7 @@ static uint32_t rank_without(const struct raft *raft, int32_t lost)
     return rank;
 }
 
-static void leader_lost(struct raft *raft)
+static void leader_lost(struct raft *raft, bool hold)
 {
     int32_t lost = raft->leader;
     if (raft->role != RAFT_FOLLOWER || lost == RAFT_NO_NODE) {
@@ -132,15 +132,18 @@ static void leader_lost(struct raft *raft)
     raft_reason(raft, "the leader is lost");
     raft_become_follower(raft, raft->term, RAFT_NO_NODE);
     uint32_t rank = rank_without(raft, lost);
-    if (rank == 0 && raft_may_lead(raft)) {
+    if (rank == 0 && raft_may_lead(raft) && !hold) {
         raft_campaign(raft, true);
     }
     if (raft->role != RAFT_CANDIDATE) {
         raft->timeout = 1 + rank < raft->timeout ? 1 + rank : raft->timeout;
     }
+    if (rank == 0 && raft_may_lead(raft) && hold) {
+        raft_put_off_election(raft);
+    }
 }
 
-void raft_peer_lost(struct raft *raft, int32_t node)
+void raft_peer_lost(struct raft *raft, int32_t node, bool hold)
 {
     struct raft_peer *peer = raft_find_peer(raft, node);
     if (raft->role == RAFT_LEADER && peer != NULL) {
@@ -149,7 +152,7 @@ void raft_peer_lost(struct raft *raft, int32_t node)
         }
         raft_wake(raft);
     } else if (raft->leader == node) {
-        leader_lost(raft);
+        leader_lost(raft, hold);
     }
 }
 

@@ -84,6 +84,12 @@ bool raft_needs_ticks(const struct raft *raft)
            !(raft->role == RAFT_LEADER && raft->peer_count == 0);
 }
 
+bool raft_awaits_election(const struct raft *raft)
+{
+    return raft->started && !raft->asleep && raft->role == RAFT_FOLLOWER &&
+           raft->leader == RAFT_NO_NODE && raft->elapsed >= raft->timeout && raft_may_lead(raft);
+}
+
 size_t raft_memory_bytes(const struct raft *raft)
 {
     return sizeof *raft + raft->window.capacity * sizeof *raft->window.slots +

@@ -217,7 +217,7 @@ static void tick_leader(struct raft *raft)
     }
 }
 
-static void tick(struct raft *raft)
+static void tick(struct raft *raft, bool hold)
 {
     if (!raft_needs_ticks(raft)) {
         return;
@@ -230,19 +230,26 @@ static void tick(struct raft *raft)
     bool saves_vote = raft->role == RAFT_CANDIDATE && !raft->vote_sent;
     if (raft->elapsed >= raft->timeout && raft_may_lead(raft) && !saves_vote) {
         raft_reason(raft, "the election timer ran out");
-        raft_campaign(raft, true);
+        if (hold) {
+            raft_put_off_election(raft);
+        } else {
+            raft_campaign(raft, true);
+        }
     }
 }
 
 /* ---- Events ---- */
 
-static enum raft_result campaign_now(struct raft *raft)
+static enum raft_result campaign_now(struct raft *raft, bool hold)
 {
     if (!raft_may_lead(raft)) {
         raft_reason(raft, "this node may not lead");
         return RAFT_INVALID;
     }
-    if (raft->role != RAFT_LEADER && raft->role != RAFT_CANDIDATE) {
+    if (hold && raft->role == RAFT_FOLLOWER) {
+        raft_wake(raft);
+        raft_put_off_election(raft);
+    } else if (!hold && raft->role != RAFT_LEADER && raft->role != RAFT_CANDIDATE) {
         raft_campaign(raft, !raft_is_sole_voter(raft));
     }
     return RAFT_OK;
@@ -280,7 +287,7 @@ static enum raft_result handle(struct raft *raft, const struct raft_event *event
         raft_reason(raft, "started before");
         return RAFT_INVALID;
     case RAFT_EVENT_TICK:
-        tick(raft);
+        tick(raft, event->hold);
         return RAFT_OK;
     case RAFT_EVENT_MESSAGE:
         return handle_message(raft, event->message);
@@ -299,13 +306,13 @@ static enum raft_result handle(struct raft *raft, const struct raft_event *event
     case RAFT_EVENT_READ:
         return raft_read(raft, event->read.context);
     case RAFT_EVENT_CAMPAIGN:
-        return campaign_now(raft);
+        return campaign_now(raft, event->hold);
     case RAFT_EVENT_SNAPSHOT_DONE:
         return raft_snapshot_done(raft, event->snapshot.node, event->snapshot.index);
     case RAFT_EVENT_RESTORED:
         return raft_restored(raft, event);
     case RAFT_EVENT_PEER_LOST:
-        raft_peer_lost(raft, event->node);
+        raft_peer_lost(raft, event->node, event->hold);
         return RAFT_OK;
     case RAFT_EVENT_PEER_GONE:
         raft_peer_gone(raft, event->node);

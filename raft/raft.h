@@ -135,6 +135,8 @@ enum raft_event_kind {
 
 struct raft_event {
     uint8_t kind; /* enum raft_event_kind */
+    bool hold;    /* TICK, PEER_LOST, CAMPAIGN: begin no election, however due; see
+                   * raft_awaits_election() */
     union {
         const struct raft_message *message; /* MESSAGE; borrowed during the step */
         struct {
@@ -356,6 +358,9 @@ const struct raft_member *raft_members(const struct raft *raft, size_t *count);
 uint64_t raft_members_index(const struct raft *raft);
 /* Whether TICK events would do anything: false at rest and for a group with a single voter. */
 bool raft_needs_ticks(const struct raft *raft);
+/* Whether an election is due that an event with `hold` put off. It waits for CAMPAIGN, or for a
+ * TICK without `hold`; meanwhile the node votes and follows like any other. */
+bool raft_awaits_election(const struct raft *raft);
 /* Memory that the group holds, without payloads. */
 size_t raft_memory_bytes(const struct raft *raft);
 

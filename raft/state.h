@@ -121,6 +121,9 @@ void raft_become_follower(struct raft *raft, uint64_t term, int32_t leader);
 /* Begins an election: asking first (pre-vote), or at once. */
 void raft_campaign(struct raft *raft, bool ask_first);
 void raft_campaign_by_order(struct raft *raft);
+/* The election that is due is held back: neither leads nor asks, the timer stays where it ran
+ * out. */
+void raft_put_off_election(struct raft *raft);
 void raft_reset_timer(struct raft *raft);
 void raft_handle_vote_request(struct raft *raft, const struct raft_message *message);
 void raft_handle_vote_reply(struct raft *raft, const struct raft_message *message);
@@ -223,7 +226,7 @@ void raft_call_to_rest(const struct raft *raft, struct raft_message *heartbeat);
 bool raft_rest_if_complete(struct raft *raft, const struct raft_message *heartbeat);
 void raft_rest_answered(struct raft *raft, struct raft_peer *peer,
                         const struct raft_message *reply);
-void raft_peer_lost(struct raft *raft, int32_t node);
+void raft_peer_lost(struct raft *raft, int32_t node, bool hold);
 void raft_peer_gone(struct raft *raft, int32_t node);
 void raft_peer_back(struct raft *raft, int32_t node);
 

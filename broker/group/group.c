@@ -18,6 +18,7 @@
 #include "broker/group/boot.h"
 #include "broker/group/confirm.h"
 #include "broker/group/directory.h"
+#include "broker/group/elections.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/group_loss.h"
 #include "broker/group/group_members.h"
@@ -228,6 +229,7 @@ static enum raft_result step(struct group *group, const struct raft_event *event
     if (--group->steps == 0) {
         group_window_release(group);
     }
+    elections_stepped(group);
     group_lead_when_ready(group);
     if (group_loss_is_over(group)) {
         step(group, &(struct raft_event){.kind = RAFT_EVENT_REJOIN}, NULL);
@@ -415,7 +417,8 @@ static bool is_first(const struct group *group)
 void group_campaign_first(struct group *group)
 {
     if (is_first(group) && group->storage == STATUS_OK && !group->catching_up) {
-        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_CAMPAIGN});
+        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_CAMPAIGN,
+                                               .hold = elections_hold(group)});
     }
 }
 
@@ -532,6 +535,7 @@ void group_close(struct group *group, bool deleted)
         group->machine->close(group);
     }
     group->closed = true;
+    elections_leave(group);
     group->io_pending++; /* held: what ends with the logs must not free the group under our hands */
     install_end_pause(group);
     proposals_fail(group, STATUS_CLOSED);

@@ -81,6 +81,7 @@ struct group {
     uint64_t deadline_ms;             /* no proposal's is before; UINT64_MAX: there is none */
     struct list_link dirty;           /* in the shard's groups with something to checkpoint */
     struct list_link ticking;         /* in the shard's groups that need ticks */
+    struct list_link election;        /* in the shard's groups whose election waits (elections.h) */
     struct list_link moving;          /* in the shard's groups that move (group_move.h) */
     struct in_sync *in_sync;          /* of the replicas, while it is led here (in_sync.h) */
     uint64_t move_told_ms;            /* that the move is over */
@@ -102,6 +103,8 @@ struct group {
     struct list writes;               /* under way to the journal, of a group with peers */
     unsigned io_pending;              /* journal and writer operations under way */
     bool leads;                       /* leader, and all that came before is applied */
+    bool is_electing;                 /* asks for votes */
+    bool counts_election;             /* and is counted among those that do */
     bool checkpointing;
     bool checkpoint_again;            /* asked for while one was under way */
     bool damaged;                     /* stored bytes are lost: offline until repaired */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "broker/group/elections.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/group_loss.h"
 #include "broker/group/group_members.h"
@@ -57,10 +58,11 @@ void replicas_log_invalid(struct replicas *replicas, const struct group *group,
 
 void replicas_peer_lost(struct replicas *replicas, int32_t node)
 {
-    struct raft_event event = {.kind = RAFT_EVENT_PEER_LOST, .node = node};
     for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
         if (group_has_member(group, node)) {
-            group_step(group, &event);
+            group_step(group, &(struct raft_event){.kind = RAFT_EVENT_PEER_LOST,
+                                                   .hold = elections_hold(group),
+                                                   .node = node});
             in_sync_lost(group, node);
         }
     }
@@ -153,7 +155,7 @@ static void tick_group(struct group *group, uint64_t now_ms)
     }
     proposals_expire(group, now_ms);
     check_disk(group, now_ms);
-    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_TICK});
+    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_TICK, .hold = elections_hold(group)});
     in_sync_tick(group, now_ms);
 }
 

@@ -80,6 +80,7 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     list_init(&replicas->moving);
     list_init(&replicas->paused);
     early_init(&replicas->early);
+    elections_init(&replicas->elections, (int)config_long(config, CONFIG_OTTLA_ELECTIONS_MAX));
     list_init(&replicas->writes);
     replicas->submit.run = group_journal_submit;
     list_init(&replicas->dirty);
@@ -123,6 +124,7 @@ void replicas_close(struct replicas *replicas)
     log_shard_drain(replicas->logs);
     log_shard_free(replicas->logs);
     early_free(&replicas->early);
+    elections_end(&replicas->elections);
     for (int i = 0; i < REPLICAS_STEP_DEPTH; i++) {
         raft_actions_free(&replicas->actions[i]);
     }

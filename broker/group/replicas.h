@@ -14,6 +14,7 @@
 #include "broker/controller/image.h"
 #include "broker/controller/topic_index.h"
 #include "broker/group/early.h"
+#include "broker/group/elections.h"
 #include "broker/group/group.h"
 #include "broker/net/shard.h"
 #include "raft/raft.h"
@@ -54,6 +55,7 @@ struct replicas {
     struct shard_task submit;         /* hands them over (group_journal.h) */
     struct list dirty;                /* groups with something to checkpoint, oldest first */
     struct list ticking;              /* groups that need Raft's ticks */
+    struct elections elections;
     struct list moving;               /* groups that move to other replicas (group_move.h) */
     uint64_t next_balance_ms;         /* of leaders; 0: the time has not begun */
     struct early early;               /* messages for groups that are not here yet */

@@ -7,6 +7,7 @@
  *   limits NAME=N...      before nodes; the names of struct raft_limits
  *   nodes 1v 2v 3l [+N]   creates and starts these members (v voter, l learner) and N others
  *   campaign N            tick N [TIMES]        propose N TEXT        read N CONTEXT
+ *   campaign-held N       tick-held N [TIMES]   lost-held N PEER
  *   transfer N TO         change N 1v 2l...     lost, gone, back N PEER    withdraw N    rejoin N
  *   release N INDEX       restored N INDEX TERM snapshot-done N PEER INDEX
  *   disk N                completes the writes of a node (0 = of all)
@@ -142,6 +143,7 @@ static struct raft_event event_of(const struct command *command, struct raft_mem
     } simple[] = {{"campaign", RAFT_EVENT_CAMPAIGN}, {"withdraw", RAFT_EVENT_WITHDRAW},
                   {"rejoin", RAFT_EVENT_REJOIN},     {"transfer", RAFT_EVENT_TRANSFER},
                   {"lost", RAFT_EVENT_PEER_LOST},    {"read", RAFT_EVENT_READ},
+                  {"campaign-held", RAFT_EVENT_CAMPAIGN}, {"lost-held", RAFT_EVENT_PEER_LOST},
                   {"gone", RAFT_EVENT_PEER_GONE},    {"back", RAFT_EVENT_PEER_BACK},
                   {"change", RAFT_EVENT_CHANGE_MEMBERS},
                   {"restored", RAFT_EVENT_RESTORED}, {"snapshot-done", RAFT_EVENT_SNAPSHOT_DONE}};
@@ -149,6 +151,7 @@ static struct raft_event event_of(const struct command *command, struct raft_mem
     for (size_t i = 0; i < sizeof simple / sizeof *simple; i++) {
         if (strcmp(command->words[0], simple[i].name) == 0) {
             event.kind = (uint8_t)simple[i].kind;
+            event.hold = strstr(simple[i].name, "-held") != NULL;
         }
     }
     if (event.kind == RAFT_EVENT_TRANSFER || event.kind == RAFT_EVENT_PEER_LOST ||
@@ -169,10 +172,10 @@ static struct raft_event event_of(const struct command *command, struct raft_mem
     return event;
 }
 
-static void tick(struct nodes *nodes, struct node *node, int64_t times)
+static void tick(struct nodes *nodes, struct node *node, int64_t times, bool hold)
 {
     for (int64_t i = 0; i < times; i++) {
-        node_event(nodes, node, (struct raft_event){.kind = RAFT_EVENT_TICK});
+        node_event(nodes, node, (struct raft_event){.kind = RAFT_EVENT_TICK, .hold = hold});
     }
 }
 
@@ -185,7 +188,9 @@ static bool run_for_node(struct nodes *nodes, struct node *node, const struct co
     if (event.kind != 0) {
         node_event(nodes, node, event);
     } else if (strcmp(name, "tick") == 0) {
-        tick(nodes, node, number(command, 2, 1));
+        tick(nodes, node, number(command, 2, 1), false);
+    } else if (strcmp(name, "tick-held") == 0) {
+        tick(nodes, node, number(command, 2, 1), true);
     } else if (strcmp(name, "propose") == 0 && command->count > 2) {
         node_propose(nodes, node, command->words[2]);
     } else if (strcmp(name, "release") == 0) {

@@ -258,7 +258,7 @@ static struct config *configure(int32_t id, int count)
         "ottla.fetch.tail.bytes=1048576", "checkpoint.interval.ms=5000",
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     };
-    enum { FIXED = sizeof fixed / sizeof *fixed, OWN = 6 };
+    enum { FIXED = sizeof fixed / sizeof *fixed, OWN = 7 };
     char own[OWN][CONFIG_LINE];
     const char *overrides[FIXED + OWN];
     size_t length = (size_t)snprintf(own[0], CONFIG_LINE, "controller.quorum.voters=");
@@ -273,6 +273,7 @@ static struct config *configure(int32_t id, int count)
     snprintf(own[3], CONFIG_LINE, "process.roles=%s", is_voter ? "broker,controller" : "broker");
     snprintf(own[4], CONFIG_LINE, "ottla.shards=%d", 1 + (int)world_random(2));
     snprintf(own[5], CONFIG_LINE, "log.dirs=/data");
+    snprintf(own[6], CONFIG_LINE, "ottla.elections.max=%d", 1 + (int)world_random(3));
     for (int i = 0; i < FIXED; i++) {
         overrides[i] = fixed[i];
     }

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "tests/sim/raft/sim.h"
 
+enum { BEGUN_PER_TICK = 300000 }; /* parts of a million: elections that were held back */
 enum { FAULT_TICKS = 1000, HEAL_TICKS = 300, HEAL_TICKS_MAX = 10000, IDLE_TICKS = 60 };
 
 /* ---- Randomness ---- */
@@ -72,7 +73,9 @@ static bool reachable(const struct cluster *cluster, const struct node *from,
 static void node_feed(struct cluster *cluster, struct node *node, enum raft_event_kind kind,
                       int32_t peer)
 {
-    node_event(cluster, node, (struct raft_event){.kind = (uint8_t)kind, .node = peer});
+    bool hold = kind == RAFT_EVENT_PEER_LOST && rng_chance(&cluster->rng, cluster->plan.hold);
+    struct raft_event event = {.kind = (uint8_t)kind, .hold = hold, .node = peer};
+    node_event(cluster, node, event);
 }
 
 static void watch_link(struct cluster *cluster, struct node *node, const struct node *peer)
@@ -122,8 +125,13 @@ static void tick(struct cluster *cluster, struct node *node)
     }
     for (uint32_t i = 0; i < ticks; i++) {
         if (raft_needs_ticks(node->raft)) {
-            node_event(cluster, node, (struct raft_event){.kind = RAFT_EVENT_TICK});
+            bool hold = rng_chance(&cluster->rng, cluster->plan.hold);
+            node_event(cluster, node,
+                       (struct raft_event){.kind = RAFT_EVENT_TICK, .hold = hold});
         }
+    }
+    if (raft_awaits_election(node->raft) && rng_chance(&cluster->rng, BEGUN_PER_TICK)) {
+        node_event(cluster, node, (struct raft_event){.kind = RAFT_EVENT_CAMPAIGN});
     }
     watch_links(cluster, node);
     faults_repair(cluster, node);

@@ -51,6 +51,7 @@ void plan_draw(struct cluster *cluster)
     plan->damage = sometimes(rng, 2000);
     plan->release = sometimes(rng, 50000);
     plan->lost_link = sometimes(rng, 1000);
+    plan->hold = sometimes(rng, 500000);
     plan->strike = sometimes(rng, 900000);
     plan->jitter = sometimes(rng, 100000);
     plan->crash_after_snapshot = rng_below(rng, 2) == 0;
@@ -209,7 +210,9 @@ static void disturb_nodes(struct cluster *cluster)
     }
     node = any_node(cluster);
     if (node->up && rng_chance(rng, plan->campaign)) {
-        node_event(cluster, node, (struct raft_event){.kind = RAFT_EVENT_CAMPAIGN});
+        bool hold = rng_chance(rng, plan->hold);
+        node_event(cluster, node,
+                   (struct raft_event){.kind = RAFT_EVENT_CAMPAIGN, .hold = hold});
     }
     node = any_node(cluster);
     if (node->up && rng_chance(rng, plan->damage)) {

@@ -126,7 +126,7 @@ struct plan {
     uint32_t delay_max;
     uint32_t disk_max, disk_slow;
     uint32_t crash, pause, partition, one_way, heal;
-    uint32_t propose, read, change, transfer, campaign, withdraw, damage, release, lost_link;
+    uint32_t propose, read, change, transfer, campaign, withdraw, damage, release, lost_link, hold;
     uint32_t strike;
     uint32_t jitter;
     bool crash_after_snapshot;
