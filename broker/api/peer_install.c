@@ -6,6 +6,7 @@
 #include "broker/api/request.h"
 #include "broker/group/install.h"
 #include "broker/group/replicas.h"
+#include "broker/group/throttle.h"
 #include "broker/peer/liveness.h"
 #include "broker/server/broker.h"
 #include "messages/errors.h"
@@ -104,6 +105,21 @@ void peer_install_handle(struct request *request)
     request_send(request, shard_of(request, wire->group), install_arrived);
 }
 
+/* Reads at no more than the leader's rate; *wait_ms is above 0 when it is too early. */
+static int16_t read_held(const struct group *group, const struct peer_read_request *wire,
+                         size_t most, int32_t *wait_ms, struct buffer *batches)
+{
+    int32_t partition = wire->partition_index;
+    *wait_ms = (int32_t)throttle_wait_ms(group, partition, THROTTLE_LEADER);
+    if (*wait_ms > 0) {
+        return KAFKA_NONE;
+    }
+    most = throttle_bytes(group, partition, THROTTLE_LEADER, most);
+    int16_t error = install_read(group, partition, wire->offset, most, batches);
+    throttle_count(group, partition, THROTTLE_LEADER, batches->length);
+    return error;
+}
+
 static void read_arrived(struct shard *shard, struct mail *mail)
 {
     struct request *request = request_of_mail(mail);
@@ -113,9 +129,9 @@ static void read_arrived(struct shard *shard, struct mail *mail)
     struct buffer batches = {0};
     size_t most = wire->max_bytes < 1 ? 1 : (size_t)wire->max_bytes;
     most = most > READ_BYTES_MAX ? READ_BYTES_MAX : most;
-    response.error_code = group == NULL ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION
-                                        : install_read(group, wire->partition_index, wire->offset,
-                                                       most, &batches);
+    response.error_code = group == NULL || wire->partition_index < 0
+                              ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION
+                              : read_held(group, wire, most, &response.wait_ms, &batches);
     response.batches = buffer_view(&batches);
     request_answer(request, shard, &response);
     buffer_free(&batches);

@@ -80,11 +80,11 @@ static struct cluster_broker broker_of(struct cluster_image *image,
                                    .endpoint_count = count};
 }
 
-/* follower.replication.throttled.rate of the broker, or of all. */
-static int64_t follower_rate_of(const struct image *metadata, int32_t id)
+/* A throttle's rate of the broker, or of all. */
+static int64_t rate_of(const struct image *metadata, int32_t id, enum config_key key)
 {
     char text[16];
-    struct view name = view_text(config_keys[CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE].name);
+    struct view name = view_text(config_keys[key].name);
     int64_t rate = 0;
     snprintf(text, sizeof text, "%d", id);
     struct view value = image_config(metadata, CONFIG_RESOURCE_BROKER, view_text(text), name);
@@ -99,7 +99,10 @@ static int64_t follower_rate_of(const struct image *metadata, int32_t id)
 static void set_rates(struct cluster_broker *brokers, int32_t count, const struct image *metadata)
 {
     for (int32_t i = 0; i < count && metadata != NULL; i++) {
-        brokers[i].follower_rate = follower_rate_of(metadata, brokers[i].id);
+        brokers[i].leader_rate =
+            rate_of(metadata, brokers[i].id, CONFIG_LEADER_REPLICATION_THROTTLED_RATE);
+        brokers[i].follower_rate =
+            rate_of(metadata, brokers[i].id, CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE);
     }
 }
 

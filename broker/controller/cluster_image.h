@@ -29,8 +29,8 @@ struct cluster_broker {
     struct view rack;            /* null: none */
     bool is_fenced;              /* not heard for long: not told to clients, gets no new replicas */
     bool is_stopping;            /* in controlled shutdown */
-    int64_t follower_rate;       /* most bytes a second that it reads of logs that it lacks; 0:
-                                  * without limit */
+    int64_t leader_rate;         /* replication throttles, bytes a second (group/throttle.h); 0: */
+    int64_t follower_rate;       /* without limit */
     const struct cluster_endpoint *endpoints;
     int32_t endpoint_count;
 };

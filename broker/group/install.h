@@ -47,8 +47,8 @@ struct install_order {
  * when its call or write under way has ended. */
 void install_take(struct group *group, struct install_order *order);
 
-/* On the replica: the group is closed; an install that pauses, since the replica is held to
- * follower.replication.throttled.rate, ends. */
+/* On the replica: the group is closed; an install that pauses, since it is throttled (throttle.h),
+ * ends. */
 void install_end_pause(struct group *group);
 
 /* On the leader: Raft says that the node needs it. Raft is told how it ended. */

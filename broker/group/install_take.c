@@ -14,12 +14,11 @@
 #include "broker/group/group_members.h"
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
-#include "broker/controller/cluster_image.h"
 #include "broker/group/replicas.h"
+#include "broker/group/throttle.h"
 #include "broker/group/topic_logs.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
-#include "io/clock.h"
 #include "messages/errors.h"
 #include "messages/peer_install.h"
 #include "protocol/api_table.h"
@@ -30,15 +29,13 @@ enum {
     READ_BYTES = 1024 * 1024,
     ANSWER_BYTES = 4096,         /* of structs, when the answer is decoded */
     READ_MS = 10 * 1000,
-    SMALL_READ_BYTES = 16 * 1024, /* of a replica that is held to a rate */
-    PAUSE_MS_MAX = 60 * 1000,
     UNWRITTEN_BYTES_MAX = 16 * 1024 * 1024, /* read ahead of the log writer */
 };
 
 struct install {
     struct peer_call call;
     struct log_job job;
-    struct shard_timer pause;    /* held to a rate */
+    struct shard_timer pause;    /* held to a rate, here or by the leader */
     struct list_link paused;     /* in the shard's installs that pause */
     struct group *group;
     struct install_order *order;
@@ -236,29 +233,22 @@ static bool take_batches(struct install *install, struct partition *partition, s
     return status == STATUS_NOT_FOUND || status == STATUS_TRUNCATED;
 }
 
-/* What this shard may read in a second; 0: all it can. */
-static uint64_t rate_of(const struct shard *shard)
+static void pause_over(struct shard_timer *timer)
 {
-    const struct broker *broker = shard->broker;
-    const struct cluster_broker *self =
-        cluster_image_find(shard->replicas->cluster, broker->node_id);
-    assert(self != NULL && broker->shard_count > 0);
-    uint64_t share = (uint64_t)self->follower_rate / (unsigned)broker->shard_count;
-    return self->follower_rate > 0 && share == 0 ? 1 : share;
+    struct install *install = container_of(timer, struct install, pause);
+    assert(install->group->installing && !install->group->closed);
+    list_remove(&install->paused);
+    advance(install);
 }
 
-/* What was read costs time, before anything else is read. */
-static void count_read(struct shard *shard, size_t bytes)
+/* It goes on by itself after that time. */
+static void pause_for(struct install *install, uint64_t wait_ms)
 {
-    struct replicas *replicas = shard->replicas;
-    uint64_t now_ms = clock_monotonic_ms();
-    uint64_t rate = rate_of(shard);
-    if (rate > 0 && bytes > 0) {
-        uint64_t cost_ms = (uint64_t)bytes * 1000 / rate;
-        cost_ms = cost_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : cost_ms;
-        replicas->next_read_ms = now_ms > replicas->next_read_ms ? now_ms : replicas->next_read_ms;
-        replicas->next_read_ms += cost_ms;
-    }
+    struct shard *shard = install->group->shard;
+    assert(!list_contains(&install->paused) && !install->pause.set && wait_ms > 0);
+    install->pause.run = pause_over;
+    list_push_back(&shard->replicas->paused, &install->paused);
+    shard_timer_set(shard, &install->pause, wait_ms);
 }
 
 static void read_done(struct peer_call *call, enum status status, struct slice body)
@@ -284,7 +274,12 @@ static void read_done(struct peer_call *call, enum status status, struct slice b
         end(install, error);
         return;
     }
-    count_read(group->shard, response.batches.length);
+    if (response.wait_ms > 0) {
+        uint64_t wait_ms = (uint64_t)response.wait_ms;
+        pause_for(install, wait_ms < THROTTLE_WAIT_MS_MAX ? wait_ms : THROTTLE_WAIT_MS_MAX);
+        return;
+    }
+    throttle_count(group, wanted->number, THROTTLE_FOLLOWER, response.batches.length);
     int64_t before = partition_log_end(partition->log);
     struct slice batches = {body.block, response.batches.data, response.batches.length};
     bool fits = before >= wanted->log_start || begin_anew(partition, slice_view(batches));
@@ -297,30 +292,6 @@ static void read_done(struct peer_call *call, enum status status, struct slice b
     } else {
         advance(install);
     }
-}
-
-static void pause_over(struct shard_timer *timer)
-{
-    struct install *install = container_of(timer, struct install, pause);
-    assert(install->group->installing && !install->group->closed);
-    list_remove(&install->paused);
-    advance(install);
-}
-
-/* Whether nothing may be read yet; then it goes on by itself. */
-static bool has_to_pause(struct install *install)
-{
-    struct shard *shard = install->group->shard;
-    uint64_t now_ms = clock_monotonic_ms();
-    uint64_t until_ms = shard->replicas->next_read_ms;
-    if (until_ms <= now_ms || rate_of(shard) == 0) {
-        return false;
-    }
-    assert(!list_contains(&install->paused) && !install->pause.set);
-    install->pause.run = pause_over;
-    list_push_back(&shard->replicas->paused, &install->paused);
-    shard_timer_set(shard, &install->pause, until_ms - now_ms);
-    return true;
 }
 
 void install_end_pause(struct group *group)
@@ -345,15 +316,13 @@ static void read_more(struct install *install, const struct partition *partition
     int64_t log_start = install->order->partitions[install->at].log_start;
     int64_t end_offset = partition_log_end(partition->log);
     struct buffer body = {0};
-    uint64_t rate = rate_of(install->group->shard);
-    int32_t most = rate == 0 || rate >= READ_BYTES ? READ_BYTES
-                   : rate < SMALL_READ_BYTES       ? SMALL_READ_BYTES
-                                                   : (int32_t)rate;
+    size_t most =
+        throttle_bytes(install->group, partition->number, THROTTLE_FOLLOWER, READ_BYTES);
     struct peer_read_request request = {
         .group = (int64_t)install->group->id,
         .partition_index = partition->number,
         .offset = end_offset < log_start ? log_start : end_offset,
-        .max_bytes = most,
+        .max_bytes = (int32_t)most,
     };
     enum status status = message_encode_to(&peer_read_request_type, 0, &request, &body);
     assert(status == STATUS_OK);
@@ -383,7 +352,11 @@ static void advance(struct install *install)
             return;
         }
         if (partition_log_end(partition->log) < wanted->end_offset) {
-            if (!has_to_pause(install)) {
+            uint64_t wait_ms =
+                throttle_wait_ms(install->group, partition->number, THROTTLE_FOLLOWER);
+            if (wait_ms > 0) {
+                pause_for(install, wait_ms);
+            } else {
                 read_more(install, partition);
             }
             return;

@@ -16,6 +16,7 @@
 #include "broker/group/early.h"
 #include "broker/group/elections.h"
 #include "broker/group/group.h"
+#include "broker/group/throttle.h"
 #include "broker/net/shard.h"
 #include "raft/raft.h"
 #include "storage/journal.h"
@@ -61,7 +62,7 @@ struct replicas {
     struct early early;               /* messages for groups that are not here yet */
     bool has_image;                   /* the first changes, all that there was, have come */
     struct list paused;               /* installs here that wait, held to a rate (install.h) */
-    uint64_t next_read_ms;            /* nothing is read for an install before */
+    struct throttle throttle;         /* of the reads of logs for installs */
     unsigned installs_sent;           /* replicas that groups led here bring up to date */
     uint64_t window_bytes;            /* of entries that all groups keep for peers */
     uint64_t lag_ms;                  /* replica.lag.time.max.ms (in_sync.h) */

@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
-from client import NONE, batch, wait_for  # noqa: E402
+from client import batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
 NOT_ENOUGH_REPLICAS = 19
@@ -92,15 +92,6 @@ def test_a_cluster_begins_without_its_third_node():
         wait_complete(cluster, 3)
 
 
-def alter(cluster, kind, name, configs):
-    """kind: of Kafka's numbers, 2 a topic and 4 a broker."""
-    wanted = {"resourceType": kind, "resourceName": name, "configs": [
-        {"name": key, "configOperation": 0, "value": value} for key, value in configs.items()]}
-    with cluster.connect() as client:
-        answer = client.call("IncrementalAlterConfigs", 1, resources=[wanted], validateOnly=False)
-    assert answer["responses"][0]["errorCode"] == NONE, answer
-
-
 def test_a_replica_that_is_brought_up_is_not_in_sync():
     """It is online and not in sync, by any node's word, until it has what the others have; then it
     counts for min.insync.replicas again."""
@@ -109,7 +100,7 @@ def test_a_replica_that_is_brought_up_is_not_in_sync():
                              follower_replication_throttled_replicas="*")
         for _ in range(30):
             cluster.produce("t", 0, batch([bytes(100000)] * 2))
-        alter(cluster, 4, "", {"follower.replication.throttled.rate": "2000000"})
+        cluster.alter_configs(4, "", {"follower.replication.throttled.rate": "2000000"})
         lost = next(node for node in cluster if node != cluster.wait_leader("t"))
         cluster.kill(lost)
         lose(cluster, lost)

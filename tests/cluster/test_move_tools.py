@@ -17,6 +17,7 @@ from client import NONE, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from test_moves import Load, elect, has_data, ongoing, replicas, values  # noqa: E402
 
+REPLICAS = ["%s.replication.throttled.replicas" % side for side in ("leader", "follower")]
 REASSIGN = "reassign.ReassignPartitionsCommand"
 
 
@@ -96,6 +97,8 @@ def test_a_throttled_move_and_its_end():
         said = tool(cluster, REASSIGN, "--execute", "--reassignment-json-file", path,
                     "--throttle", "1000000")
         assert "Successfully started" in said, said
+        assert cluster.configs(2, "t", REPLICAS) == dict(zip(REPLICAS, (
+            "0:%d" % old, "0:%d" % new))), cluster.configs(2, "t", REPLICAS)
         said = tool(cluster, REASSIGN, "--list")
         assert "t-0: replicas: %d,%d. adding: %d. removing: %d." % (new, old, new, old) in said, \
             said
@@ -105,6 +108,7 @@ def test_a_throttled_move_and_its_end():
         said = wait_verified(cluster, path)
         assert "Clearing broker-level throttles" in said, said
         assert "Clearing topic-level throttles" in said, said
+        assert set(cluster.configs(2, "t", REPLICAS).values()) <= {""}
         assert len(values(cluster, "t")) == 120
 
 

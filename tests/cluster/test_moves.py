@@ -5,6 +5,7 @@ partitions with their data, under load and through failures, by requests and by 
 import os
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
@@ -298,6 +299,41 @@ def test_a_partition_comes_back_after_its_node_was_restarted():
             cluster.start(4)
             assert cluster.wait_leader("t") == target[0]
             assert values(cluster, "t") == expected
+
+
+def test_throttles_hold_who_is_listed_on_either_side():
+    """4 MB at 400 kB a second take ten seconds, where the rate of a side and its list agree."""
+    rate, names = "400000", ("leader", "follower")
+    with Cluster(4, voters=3, overrides={"ottla.shards": 1}) as cluster:
+        cluster.create_topic("t", 1, 1, segment_bytes=1 << 20)
+        here = replicas(cluster, 1, "t")[0]
+        for _ in range(40):
+            cluster.produce("t", 0, batch([bytes(50000)] * 2))
+
+        def moved(side, listed_side, listed):
+            """The seconds that it takes; `listed` makes the entry from (old, new)."""
+            new = 1 + moved.here % 4
+            cluster.alter_configs(4, "", {
+                name + ".replication.throttled.rate": rate if name == side else None
+                for name in names})
+            cluster.alter_configs(2, "t", {
+                name + ".replication.throttled.replicas":
+                    listed(moved.here, new) if name == listed_side else None for name in names})
+            began = time.monotonic()
+            assert reassign(cluster, "t", {0: [new]}) == {0: NONE}
+            wait_moved(cluster)
+            moved.here = new
+            return time.monotonic() - began
+
+        moved.here = here
+        took = [moved("leader", "leader", lambda old, new: "0:%d" % old),
+                moved("follower", "follower", lambda old, new: "7:9,0:%d" % new),
+                moved("leader", "leader", lambda old, new: "0:%d" % new),
+                moved("follower", "leader", lambda old, new: "*")]
+        print("seconds: %s" % ", ".join("%.1f" % one for one in took))
+        assert all(one >= 7 for one in took[:2]), took
+        assert all(one < 7 for one in took[2:]), took
+        assert len(values(cluster, "t")) == 80
 
 
 def test_committed_offsets_move():

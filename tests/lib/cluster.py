@@ -249,6 +249,25 @@ class Cluster:
         wait_for("node %d leads %s-%d" % (node, topic, partition), asked, timeout_s, 0.1)
         self.wait_leader(topic, partition)
 
+    def alter_configs(self, kind, name, configs):
+        """Sets configurations; kind: Kafka's number, 2 a topic and 4 a broker (or all: ""). A value
+        of None takes one back."""
+        wanted = {"resourceType": kind, "resourceName": name, "configs": [
+            {"name": key, "configOperation": 1 if value is None else 0, "value": value}
+            for key, value in configs.items()]}
+        with self.connect() as client:
+            answer = client.call("IncrementalAlterConfigs", 1, resources=[wanted],
+                                 validateOnly=False)
+        assert answer["responses"][0]["errorCode"] == 0, answer
+
+    def configs(self, kind, name, keys):
+        """{key: value} of those keys."""
+        with self.connect() as client:
+            answer = client.call("DescribeConfigs", 4, resources=[
+                {"resourceType": kind, "resourceName": name, "configurationKeys": list(keys)}])
+        assert answer["results"][0]["errorCode"] == 0, answer
+        return {one["name"]: one["value"] for one in answer["results"][0]["configs"]}
+
     def wait_led(self, name, partitions, timeout_s=30.0):
         """Until every node that runs knows a leader for each of the topic's partitions."""
         def led():

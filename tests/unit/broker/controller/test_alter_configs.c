@@ -197,6 +197,7 @@ START_TEST(rates_of_brokers_are_set_and_taken_back)
     struct cluster_broker self = {.id = 7};
     struct cluster_image *cluster = cluster_image_new(world.image, &self);
     ck_assert_int_eq(cluster_image_find(cluster, 1)->follower_rate, 5000);
+    ck_assert_int_eq(cluster_image_find(cluster, 1)->leader_rate, 0);
     ck_assert_int_eq(cluster_image_find(cluster, 7)->follower_rate, 0);
     cluster_image_unref(cluster);
     want_of_broker("1", rate, CONFIG_OPERATION_SET, "5000");
