@@ -544,7 +544,7 @@ void group_close(struct group *group, bool deleted)
     replicas_drop_group(replicas_of(group), group);
     if (deleted) {
         /* Before the logs: should the group come back, nothing may vouch for what is gone. */
-        journal_forget(replicas_of(group)->journal, group->id);
+        group_journal_forget(group);
         group_remove_checkpoint(group);
     }
     for (int32_t i = 0; i < group->partition_count; i++) {

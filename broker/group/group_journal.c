@@ -141,3 +141,10 @@ void group_journal_truncate(struct group *group, uint64_t index)
         (struct journal_record){.kind = JOURNAL_TRUNCATE, .group = group->id, .index = index};
     submit(write);
 }
+
+void group_journal_forget(struct group *group)
+{
+    struct group_write *write = write_new(group, 1);
+    write->records[0] = (struct journal_record){.kind = JOURNAL_FORGET, .group = group->id};
+    submit(write);
+}

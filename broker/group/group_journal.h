@@ -15,6 +15,10 @@ void group_journal_save(struct group *group, uint64_t term, int32_t voted_for);
 /* Submits a truncation; nothing follows. */
 void group_journal_truncate(struct group *group, uint64_t index);
 
+/* Submits, behind what was submitted before, that all of the group so far is void: it leaves this
+ * node, and may come back. */
+void group_journal_forget(struct group *group);
+
 /* When the oldest write was submitted that is still under way; UINT64_MAX: there is none. Kept for
  * groups with peers only. */
 uint64_t group_journal_oldest_ms(const struct group *group);
