@@ -47,6 +47,7 @@ void update_raft_voter_handle(struct request *request);
 void peer_hello_handle(struct request *request);
 void peer_raft_handle(struct request *request);
 void peer_leaders_handle(struct request *request);
+void peer_confirm_handle(struct request *request);
 void peer_install_handle(struct request *request);
 void peer_read_handle(struct request *request);
 void peer_forward_handle(struct request *request);

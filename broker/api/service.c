@@ -49,6 +49,7 @@ static const struct service services[] = {
     {API_PEER_HELLO, peer_hello_handle},
     {API_PEER_RAFT, peer_raft_handle},
     {API_PEER_LEADERS, peer_leaders_handle},
+    {API_PEER_CONFIRM, peer_confirm_handle},
     {API_PEER_INSTALL, peer_install_handle},
     {API_PEER_READ, peer_read_handle},
     {API_PEER_FORWARD, peer_forward_handle},

@@ -363,7 +363,7 @@ static void create_raft(struct group *group, const struct checkpoint *checkpoint
         .members = alone ? &self : group->members,
         .member_count = alone ? 1 : group->member_count,
         .members_index = group->members_index,
-        .withdrawn = group->storage != STATUS_OK || group->catching_up,
+        .withdrawn = group->storage != STATUS_OK || group->loss != NULL,
     };
     start_window(&config, checkpoint, boot);
     group->raft = raft_create(&config);
@@ -416,7 +416,7 @@ static bool is_first(const struct group *group)
 
 void group_campaign_first(struct group *group)
 {
-    if (is_first(group) && group->storage == STATUS_OK && !group->catching_up) {
+    if (is_first(group) && group->storage == STATUS_OK && group->loss == NULL) {
         group_step(group, &(struct raft_event){.kind = RAFT_EVENT_CAMPAIGN,
                                                .hold = elections_hold(group)});
     }

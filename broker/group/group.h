@@ -25,6 +25,7 @@
 #include "storage/partition_log.h"
 
 struct group;
+struct group_loss;
 struct in_sync;
 struct journal_boot;
 struct partition;
@@ -90,8 +91,11 @@ struct group {
     uint32_t member_count;
     uint32_t steps;                   /* nested ones under way */
     uint64_t window_bytes;            /* counted in the shard's */
-    uint64_t catch_up_to;             /* of the leader at first contact; UINT64_MAX: none yet. Of
-                                       * the metadata group, and while catching_up */
+    uint64_t catch_up_to;             /* what the leader had at first contact, or when confirmed;
+                                       * UINT64_MAX: none yet. Of the metadata group, and of one
+                                       * with a loss */
+    struct group_loss *loss;          /* its votes and entries are gone: it does not vote yet;
+                                       * null: nothing is lost (group_loss.h) */
     uint64_t start_deadline_ms;       /* counts as started then, whatever happens */
     uint64_t applied_index;
     uint64_t applied_term;
@@ -109,7 +113,6 @@ struct group {
     bool checkpoint_again;            /* asked for while one was under way */
     bool damaged;                     /* stored bytes are lost: offline until repaired */
     bool installing;                  /* applies nothing: its logs are brought up to date */
-    bool catching_up;                 /* its votes and entries are gone: it does not vote yet */
     bool starting;                    /* counted in the shard's groups_starting */
     bool closed;                      /* deleted; freed when io_pending is 0 */
 };

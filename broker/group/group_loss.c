@@ -1,15 +1,36 @@
 /* Happy path: nothing is lost and nothing here does anything. Else the group is marked at its
- * opening, the first contact sets the goal, and applying reaches it. Nobody comes to be a leader
- * when a majority has lost its part; the log says what is waited for. */
+ * opening, who claims to lead is asked, its answer sets the goal, and applying reaches it. A
+ * question that fails is asked again at the next message. Nobody comes to be a leader when a
+ * majority has lost its part; the log says what is waited for. */
 #include "broker/group/group_loss.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "base/arena.h"
+#include "base/buffer.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "base/planted.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/replicas.h"
+#include "broker/peer/peers.h"
 #include "broker/server/broker.h"
+#include "messages/api_keys.h"
+#include "messages/errors.h"
+#include "messages/peer.h"
+#include "protocol/codec.h"
+
+enum { ASK_MS = 1000, ANSWER_BYTES = 4096 };
+
+/* While what was lost is not made up for. */
+struct group_loss {
+    struct group *group;
+    struct peer_call call;
+    bool is_asking;
+    uint64_t term;               /* of the leader that was confirmed; 0: none yet */
+};
 
 static uint32_t count_voters(const struct group *group)
 {
@@ -32,12 +53,13 @@ void group_loss_begin(struct group *group, const struct group_start *start)
 {
     struct broker *broker = group->shard->broker;
     uint32_t voters = count_voters(group);
-    assert(!group->catching_up);
-    group->catching_up = start->existed && voters > 1 && voters % 2 == 1 && has_lost(broker);
+    assert(group->loss == NULL);
     group->catch_up_to = UINT64_MAX;
-    if (!group->catching_up) {
+    if (!start->existed || voters <= 1 || voters % 2 == 0 || !has_lost(broker)) {
         return;
     }
+    group->loss = memory_new_zero(1, sizeof *group->loss);
+    group->loss->group = group;
     atomic_fetch_add(&broker->groups_catching_up, 1);
     if (group->topic != NULL && replicas_may_log(group->shard->replicas, REPLICAS_LOG_LOSS)) {
         log_warn("group", "nothing is left here of group %" PRIu64 " and perhaps others; this node "
@@ -45,26 +67,88 @@ void group_loss_begin(struct group *group, const struct group_start *start)
     }
 }
 
-void group_loss_contact(struct group *group, const struct raft_message *message)
+static bool read_answer(struct view body, struct peer_confirm_response *response)
 {
-    bool wants = group->catching_up || group->topic == NULL;
-    if (wants && message->kind == RAFT_APPEND && group->catch_up_to == UINT64_MAX &&
-        message->term >= raft_term(group->raft)) {
+    struct arena arena;
+    arena_init(&arena, ANSWER_BYTES);
+    enum status status =
+        message_decode_whole(&peer_confirm_response_type, 0, body, &arena, response);
+    arena_free(&arena);
+    return status == STATUS_OK && response->error_code == KAFKA_NONE && response->term > 0 &&
+           response->last_index >= 0;
+}
+
+static void answered(struct peer_call *call, enum status status, struct slice body)
+{
+    struct group_loss *loss = container_of(call, struct group_loss, call);
+    struct peer_confirm_response response;
+    assert(loss->is_asking && loss->group->catch_up_to == UINT64_MAX);
+    loss->is_asking = false;
+    if (status == STATUS_OK && read_answer(slice_view(body), &response)) {
+        loss->term = (uint64_t)response.term;
+        loss->group->catch_up_to = (uint64_t)response.last_index;
+    }
+}
+
+static void ask(struct group_loss *loss, int32_t leader)
+{
+    struct peer_confirm_request request = {.group = (int64_t)loss->group->id};
+    struct buffer body = {0};
+    assert(!loss->is_asking && leader != loss->group->shard->broker->node_id);
+    loss->is_asking = true;
+    loss->call = (struct peer_call){
+        .node = leader, .api_key = API_PEER_CONFIRM, .timeout_ms = ASK_MS, .done = answered};
+    enum status status = message_encode_to(&peer_confirm_request_type, 0, &request, &body);
+    assert(status == STATUS_OK);
+    (void)status;
+    peers_call(loss->group->shard, &loss->call, buffer_view(&body));
+    buffer_free(&body);
+}
+
+static bool is_leaders(const struct raft_message *message)
+{
+    return message->kind == RAFT_APPEND || message->kind == RAFT_HEARTBEAT;
+}
+
+bool group_loss_lets_pass(struct group *group, const struct raft_message *message)
+{
+    struct group_loss *loss = group->loss;
+    bool is_untold = group->catch_up_to == UINT64_MAX;
+    assert(loss == NULL || loss->group == group);
+    if (loss != NULL && !planted(PLANT_LEADER_BELIEVED)) {
+        if (is_untold && !loss->is_asking && is_leaders(message)) {
+            ask(loss, message->from);
+        }
+        return group_loss_lets_lead(group, message->term);
+    }
+    bool wants = is_untold && (loss != NULL || group->topic == NULL);
+    if (wants && message->kind == RAFT_APPEND && message->term >= raft_term(group->raft)) {
         group->catch_up_to = message->index + message->entry_count;
     }
+    return true;
+}
+
+bool group_loss_lets_lead(const struct group *group, uint64_t term)
+{
+    return group->loss == NULL || (group->loss->term > 0 && term >= group->loss->term) ||
+           planted(PLANT_LEADER_BELIEVED);
 }
 
 static void leave(struct group *group)
 {
     int before = atomic_fetch_sub(&group->shard->broker->groups_catching_up, 1);
-    assert(group->catching_up && before > 0);
+    assert(group->loss != NULL && before > 0);
     (void)before;
-    group->catching_up = false;
+    if (group->loss->is_asking) {
+        peers_cancel(group->shard, &group->loss->call);
+    }
+    free(group->loss);
+    group->loss = NULL;
 }
 
 bool group_loss_is_over(struct group *group)
 {
-    if (!group->catching_up || group->applied_index < group->catch_up_to) {
+    if (group->loss == NULL || group->applied_index < group->catch_up_to) {
         return false;
     }
     leave(group);
@@ -80,7 +164,7 @@ void group_loss_none(struct group *group)
 
 void group_loss_end(struct group *group)
 {
-    if (group->catching_up) {
+    if (group->loss != NULL) {
         leave(group);
     }
 }

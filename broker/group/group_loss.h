@@ -1,10 +1,13 @@
 /* What a group does on a node that lost its part of it: the data directory, or its journal, went
  * away and the node came back under its old id.
  *
- * A vote of such a node could elect a leader without an entry that the node once acknowledged. So
- * it takes entries, but neither votes nor campaigns, before it has applied what its leader had at
- * their first contact (docs/raft.md, Damage). Where the number of voters is even nothing has to be
- * held back: without this node's promises, two majorities still have another voter in common.
+ * A vote of such a node could elect a leader without an entry that the node once acknowledged, and
+ * an entry that it takes from a leader of the past would count, although the node's vote may have
+ * helped to replace that one. So it hears nobody before a leader was confirmed by a majority of the
+ * others (PeerConfirm); then it takes entries of that leader's term and later ones, but neither
+ * votes nor campaigns before it has applied what that leader had (docs/raft.md, Damage). Where the
+ * number of voters is even nothing has to be held back: without this node's promises, two
+ * majorities still have another voter in common.
  */
 #ifndef OTTLA_BROKER_GROUP_GROUP_LOSS_H
 #define OTTLA_BROKER_GROUP_GROUP_LOSS_H
@@ -15,8 +18,12 @@
 /* At the opening, when the members are known and Raft is not made yet. */
 void group_loss_begin(struct group *group, const struct group_start *start);
 
-/* A message is about to be stepped: the first one from a leader tells how far there is to go. */
-void group_loss_contact(struct group *group, const struct raft_message *message);
+/* Whether a message may be stepped. The first one of a leader makes the group ask whether it leads,
+ * and how far there is to go. */
+bool group_loss_lets_pass(struct group *group, const struct raft_message *message);
+
+/* Whether a leader of this term may bring the group up to date. */
+bool group_loss_lets_lead(const struct group *group, uint64_t term);
 
 /* Entries may have been applied: whether the group has what it needs. If so it votes again once the
  * caller has fed REJOIN. */

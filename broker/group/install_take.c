@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/group/group_journal.h"
+#include "broker/group/group_loss.h"
 #include "broker/group/group_members.h"
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
@@ -373,7 +374,8 @@ static int16_t objection(const struct group *group, const struct install_order *
     if (group->storage != STATUS_OK) {
         return KAFKA_KAFKA_STORAGE_ERROR;
     }
-    if (order->term < raft_term(group->raft) || raft_role(group->raft) == RAFT_LEADER) {
+    if (order->term < raft_term(group->raft) || raft_role(group->raft) == RAFT_LEADER ||
+        !group_loss_lets_lead(group, order->term)) {
         return KAFKA_FENCED_LEADER_EPOCH;
     }
     return group->installing ? KAFKA_OPERATION_NOT_ATTEMPTED : KAFKA_NONE;

@@ -116,7 +116,7 @@ int16_t partition_follower_error(const struct partition *partition)
 bool partition_lags(const struct partition *partition)
 {
     const struct group *group = partition->group;
-    bool knows = !group->catching_up && raft_leader(group->raft) != RAFT_NO_NODE;
+    bool knows = group->loss == NULL && raft_leader(group->raft) != RAFT_NO_NODE;
     return !knows || group->applied_index < raft_last_index(group->raft);
 }
 

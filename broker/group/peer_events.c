@@ -30,8 +30,9 @@ void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
         return;
     }
     assert(group->raft != NULL && !group->closed);
-    group_loss_contact(group, message);
-    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});
+    if (group_loss_lets_pass(group, message)) {
+        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});
+    }
 }
 
 bool replicas_may_log(struct replicas *replicas, enum replicas_log what)

@@ -85,7 +85,7 @@ void first_start_open(struct broker *broker)
 static void go_on(struct metadata_log *log, uint64_t now_ms)
 {
     struct group *group = log->group;
-    bool is_untold = group->catching_up && group->catch_up_to == UINT64_MAX;
+    bool is_untold = group->loss != NULL && group->catch_up_to == UINT64_MAX;
     if (log->first_start == FIRST_START_NEW) {
         /* A tick after it was known: by now the others know it too, and vote. */
         log->first_start = FIRST_START_OVER;

@@ -12,7 +12,7 @@
 enum fault_kind {
     FAULT_KILL, FAULT_POWER, FAULT_PAUSE, FAULT_CUT, FAULT_ONE_WAY, FAULT_ISOLATE, FAULT_SLOW_WAY,
     FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_LOSE_DISK, FAULT_TORN,
-    FAULT_HALVES, FAULT_FULL_DISK, FAULT_BAD_DISK, FAULT_KINDS
+    FAULT_HALVES, FAULT_FULL_DISK, FAULT_BAD_DISK, FAULT_WITNESS, FAULT_KINDS
 };
 
 static bool active;
@@ -233,6 +233,36 @@ static void cut_in_halves(void)
     }
 }
 
+/* While one of three stood still the others went on; now one of them is away, and the other one has
+ * forgotten all about it. */
+static void lose_witness(void *context, uint64_t life)
+{
+    struct sim_node *sleeper = context;
+    struct sim_node *forgetful = &cluster.nodes[sleeper->id % cluster.count];
+    struct sim_node *away = &cluster.nodes[forgetful->id % cluster.count];
+    if (sleeper->life != life || !sleeper->is_paused || forgetful->broker == NULL ||
+        away->broker == NULL || !may_lose_disk()) {
+        return;
+    }
+    world_say("node %d forgets what it did with node %d", forgetful->id, away->id);
+    node_kill(away, true);
+    node_kill(forgetful, true);
+    node_lose_disk(forgetful);
+    node_pause(sleeper, false);
+    world_after(a_while_ns(200), start_again, forgetful, 0);
+    world_after(a_while_ns(6000), start_again, away, 0);
+}
+
+static void begin_witness(struct sim_node *node)
+{
+    if (cluster.count != 3 || node->broker == NULL || node->is_paused) {
+        return;
+    }
+    node_pause(node, true);
+    world_after(1000 * (uint64_t)MS_NS + a_while_ns(2000), lose_witness, node, node->life);
+    world_after(4000 * (uint64_t)MS_NS, go_on, node, node->life);
+}
+
 static void one_fault(enum fault_kind kind)
 {
     struct sim_node *node = any_node();
@@ -286,6 +316,9 @@ static void one_fault(enum fault_kind kind)
     case FAULT_BAD_DISK:
         break_disk(node);
         break;
+    case FAULT_WITNESS:
+        begin_witness(node);
+        break;
     case FAULT_KINDS:
         break;
     }
@@ -314,7 +347,7 @@ void faults_start(void)
         [FAULT_ONE_WAY] = 5, [FAULT_ISOLATE] = 5, [FAULT_SLOW_WAY] = 4, [FAULT_SLOW_DISK] = 4,
         [FAULT_STALL] = 3, [FAULT_CLOCK] = 2, [FAULT_ALL_POWER] = 1, [FAULT_LOSE_DISK] = 2,
         [FAULT_TORN] = 5, [FAULT_HALVES] = 4, [FAULT_FULL_DISK] = 3,
-        [FAULT_BAD_DISK] = 3,
+        [FAULT_BAD_DISK] = 3, [FAULT_WITNESS] = 2,
     };
     active = true;
     weight_sum = 0;
