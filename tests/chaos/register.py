@@ -23,7 +23,7 @@ from collections import Counter, namedtuple
 import toolchains
 from client import LOST, NONE, NOT_LEADER, Client, batch, read_batches
 
-TOPIC, COUNT, CLIENTS = "registers", 3, 5
+TOPIC, COUNT, CLIENTS, READERS = "registers", 3, 7, 3
 NOT_ENOUGH_REPLICAS = 19
 REFUSED = (NOT_LEADER, NOT_ENOUGH_REPLICAS)  # a promise that it was not written
 MOST = 20000        # operations on a register that one judgement can take
@@ -37,13 +37,14 @@ Operation = namedtuple("Operation", "kind key call ret outcome value at")
 
 
 class RegisterClient(threading.Thread):
-    """One that writes and reads in turns, as chance has it."""
+    """One that writes and reads in turns, as chance has it, or reads alone."""
 
     def __init__(self, chaos, number, seed):
         super().__init__(daemon=True)
         self.chaos, self.number, self.chance = chaos, number, random.Random(seed)
         self.operations, self.error, self.written = [], None, 0
         self.connection, self.key = None, 0
+        self.writes = number >= READERS  # the others stay where a write would not be answered
 
     def run(self):
         try:
@@ -60,9 +61,9 @@ class RegisterClient(threading.Thread):
             self.leave()
 
     def one(self):
-        if self.connection is None or self.chance.random() < 0.1:
+        if self.connection is None or self.chance.random() < 0.03:
             self.connect()
-        if self.chance.random() < 0.5:
+        if self.writes and self.chance.random() < 0.7:
             self.write(self.key)
         else:
             self.read(self.key)
