@@ -10,6 +10,7 @@
 #include "broker/api/service.h"
 #include "broker/controller/image.h"
 #include "broker/group/directory.h"
+#include "broker/peer/peers.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
 #include "messages/api_keys.h"
@@ -83,7 +84,8 @@ static void answer_not_controller(struct request *request)
     const struct broker *broker = request->home->broker;
     int32_t leader = directory_get(&broker->directory, METADATA_GROUP_ID).leader;
     response.error_code = KAFKA_NOT_CONTROLLER;
-    response.leader_id = leader == broker->node_id ? -1 : leader;
+    bool is_elsewhere = leader != broker->node_id && peers_is_alive(broker, leader);
+    response.leader_id = is_elsewhere ? leader : -1;
     response.body = VIEW_EMPTY;
     request_answer(request, request->home, &response);
 }

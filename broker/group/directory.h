@@ -1,6 +1,10 @@
 /* Who leads each partition group, and which of its replicas lag, as every thread may ask: soft
  * state.
  *
+ * An epoch has one leader, so who leads it by its own word, or by Raft's, stays here until a later
+ * epoch is known: a replica that hears nobody any more does not take that back, as the leader need
+ * not say it again. Whether it lives is another question (peers_is_alive), for whoever asks.
+ *
  * Group ids are small dense numbers that are never used twice, so this is a growing array of
  * pages. The group's shard writes, everybody reads; there are no locks.
  */

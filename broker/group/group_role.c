@@ -25,8 +25,13 @@ void group_tell_role(struct group *group)
         leader = -1; /* elected, but not ready to serve */
     }
     int32_t epoch = (int32_t)raft_term(group->raft);
-    if (directory_get(&broker->directory, group->id).epoch > epoch) {
+    struct group_leader known = directory_get(&broker->directory, group->id);
+    if (known.epoch > epoch) {
         return; /* a later leader has told itself, and this node is no member any more */
+    }
+    bool is_other = known.leader >= 0 && known.leader != broker->node_id;
+    if (leader < 0 && known.epoch == epoch && is_other) {
+        return; /* that this replica does not hear it, as one that has left, changes nothing */
     }
     directory_set(&broker->directory, group->id, leader, epoch);
 }
