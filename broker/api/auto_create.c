@@ -10,6 +10,7 @@
 #include "broker/config/topic_name.h"
 #include "broker/controller/controller.h"
 #include "broker/server/broker.h"
+#include "broker/server/brokers_to_come.h"
 #include "broker/server/metadata_log.h"
 #include "messages/api_keys.h"
 #include "messages/errors.h"
@@ -99,7 +100,8 @@ static void run(struct metadata_command *command, struct image *image,
     const struct controller controller = {image, command->wait.from->broker->config};
     size_t count = (size_t)message->names_count;
     struct refusal *refusals = request_take(request, count, sizeof *refusals);
-    enum status status = controller_auto_create(&controller, message->names, count,
+    int to_come = brokers_to_come(command->wait.from->broker, image);
+    enum status status = controller_auto_create(&controller, to_come, message->names, count,
                                                 &request->arena, records, refusals);
     assert(status == STATUS_OK);
     (void)status;

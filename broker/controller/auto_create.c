@@ -49,7 +49,14 @@ static int32_t at_most(int32_t value, int32_t limit)
     return value < limit ? value : limit;
 }
 
-/* One node must be able to have the topics that by default want three brokers. */
+/* One node must be able to have the topics that by default want three brokers. But what they are
+ * made with they keep: until all brokers are there that count, they are not made. */
+static int32_t most_replicas(const struct command *command)
+{
+    int32_t most = image_broker_count(command->controller->image) + command->brokers_to_come;
+    return most > 0 ? most : 1; /* a node that stands alone does not register */
+}
+
 static enum status wish_internal(const struct command *command,
                                  const struct internal_topic *internal, struct CREATABLE *topic)
 {
@@ -60,8 +67,7 @@ static enum status wish_internal(const struct command *command,
     }
     int32_t replication = config_int(config, internal->replication);
     topic->num_partitions = config_int(config, internal->partitions);
-    topic->replication_factor = (int16_t)at_most(replication, command->broker_count +
-                                                                    command->absent_count);
+    topic->replication_factor = (int16_t)at_most(replication, most_replicas(command));
     topic->configs = settings;
     settings[topic->configs_count++] =
         (struct SETTING){VIEW_LITERAL("cleanup.policy"), VIEW_LITERAL("compact")};
@@ -104,14 +110,15 @@ static enum status create(struct command *command, struct view name, struct refu
     return status;
 }
 
-enum status controller_auto_create(const struct controller *controller, const struct view *names,
-                                   size_t count, struct arena *arena, struct record_list *records,
-                                   struct refusal *refusals)
+enum status controller_auto_create(const struct controller *controller, int brokers_to_come,
+                                   const struct view *names, size_t count, struct arena *arena,
+                                   struct record_list *records, struct refusal *refusals)
 {
     assert(count == 0 || (names != NULL && refusals != NULL));
     struct command command;
     struct key_set set = {0};
     enum status status = command_start(&command, controller, arena, records);
+    command.brokers_to_come = brokers_to_come;
     if (status == STATUS_OK) {
         status = key_set_make(arena, names, count, &set);
     }

@@ -14,6 +14,7 @@ struct command {
     int broker_count;
     const int32_t *absent;  /* fenced, or stopping: taken only where the others do not suffice */
     int absent_count;
+    int brokers_to_come;    /* that are not registered yet; only internal topics wait for them */
     uint64_t next_group;    /* the next group id to give out */
 };
 

@@ -60,8 +60,10 @@ MUST_USE enum status controller_create_topics(const struct controller *controlle
 
 /* Creates topics that clients asked for by using them, and internal topics: those with their own
  * partitions, replication and settings (offsets.topic.* and the like), replication no higher than
- * there are brokers. One refusal for each name: KAFKA_NONE when it is created or there already. */
+ * there are brokers, those to come included: INVALID_REPLICATION_FACTOR until enough of them are
+ * registered. One refusal for each name: KAFKA_NONE when it is created or there already. */
 MUST_USE enum status controller_auto_create(const struct controller *controller,
+                                            int brokers_to_come,
                                             const struct view *names, size_t count,
                                             struct arena *arena, struct record_list *records,
                                             struct refusal *refusals);

@@ -12,6 +12,7 @@
 #include "broker/group/replicas.h"
 #include "broker/net/shard.h"
 #include "broker/server/broker.h"
+#include "io/clock.h"
 
 struct node_mail {
     struct mail mail;
@@ -111,9 +112,13 @@ static bool become_lost(struct broker *broker, struct liveness_node *node)
 }
 
 /* Whether another process of the node was known; this one is from now on. With the lock. */
-static bool take_over(struct liveness_node *node, struct uuid incarnation)
+static bool take_over(struct liveness_node *node, struct uuid incarnation, uint64_t now_ms)
 {
-    bool is_other = !uuid_is_zero(node->incarnation) && !uuid_equal(node->incarnation, incarnation);
+    bool is_known = uuid_equal(node->incarnation, incarnation);
+    bool is_other = !uuid_is_zero(node->incarnation) && !is_known;
+    if (!is_known) {
+        atomic_store_explicit(&node->since_ms, now_ms, memory_order_relaxed);
+    }
     node->incarnation = incarnation;
     return is_other;
 }
@@ -136,7 +141,7 @@ void liveness_told(struct broker *broker, int32_t node, struct uuid incarnation,
     }
     atomic_store(&place->metadata, keeps_metadata ? LIVENESS_KEPT : LIVENESS_EMPTY);
     pthread_mutex_lock(&broker->liveness.lock);
-    bool is_other = take_over(place, incarnation);
+    bool is_other = take_over(place, incarnation, clock_monotonic_ms());
     pthread_mutex_unlock(&broker->liveness.lock);
     if (is_other) {
         process_replaced(broker, place);
@@ -153,7 +158,7 @@ bool liveness_join(struct broker *broker, struct liveness_node *node, struct uui
                     !liveness_is_alive(node, now_ms);
     bool is_other = false;
     if (may_join) {
-        is_other = take_over(node, incarnation);
+        is_other = take_over(node, incarnation, now_ms);
         atomic_fetch_add(&node->incoming, 1);
     }
     pthread_mutex_unlock(&liveness->lock);
@@ -189,6 +194,15 @@ static bool was_heard(const struct liveness_node *node, uint64_t now_ms)
 bool liveness_is_alive(const struct liveness_node *node, uint64_t now_ms)
 {
     return node != NULL && atomic_load(&node->alive) && was_heard(node, now_ms);
+}
+
+uint64_t liveness_known_ms(const struct liveness_node *node, uint64_t now_ms)
+{
+    if (!liveness_is_alive(node, now_ms)) {
+        return 0;
+    }
+    uint64_t since_ms = atomic_load_explicit(&node->since_ms, memory_order_relaxed);
+    return now_ms > since_ms ? now_ms - since_ms : 0;
 }
 
 int liveness_gone(const struct liveness *liveness, uint64_t now_ms, int32_t nodes[LIVENESS_NODES])

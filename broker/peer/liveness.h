@@ -36,6 +36,7 @@ struct liveness_node {
     atomic_bool alive;           /* not lost since it was last heard */
     atomic_bool back_told;       /* and the shards were told so */
     struct uuid incarnation;     /* of the process that said hello; guarded by the lock */
+    _Atomic uint64_t since_ms;   /* when that process was first met */
 };
 
 struct liveness {
@@ -80,6 +81,9 @@ bool liveness_is_alive(const struct liveness_node *node, uint64_t now_ms);
 /* The nodes that are lost for LIVENESS_GONE_MS or were never heard; returns how many. The shards
  * are told when one is back. Any thread. */
 int liveness_gone(const struct liveness *liveness, uint64_t now_ms, int32_t nodes[LIVENESS_NODES]);
+
+/* For how long its process is known; 0 while it is not alive. */
+uint64_t liveness_known_ms(const struct liveness_node *node, uint64_t now_ms);
 
 /* For how long nothing came from it. */
 uint64_t liveness_silent_ms(const struct liveness_node *node, uint64_t now_ms);

@@ -15,6 +15,7 @@ from client import NONE, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
 UNKNOWN_TOPIC, NOT_LEADER, NOT_COORDINATOR = 3, 6, 16
+COORDINATOR_NOT_AVAILABLE = 15
 INVALID_REPLICATION_FACTOR, INVALID_REQUEST = 38, 42
 FENCED_EPOCH, UNKNOWN_EPOCH, MISMATCHED_ENDPOINT = 74, 75, 114
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -291,6 +292,26 @@ def test_groups_are_served_by_their_coordinator_alone():
             assert told["errorCode"] == NONE, told
             assert sorted(one["groupId"] for one in told["groups"]) == sorted(
                 group for group in groups if found[group] == node), (node, told)
+
+
+def test_committed_offsets_are_not_kept_before_all_brokers_are_there():
+    cluster = Cluster(3)
+    try:
+        for node in (1, 2):
+            cluster.start(node, wait=False)
+        cluster.wait_brokers(2, [1, 2])
+        for _ in range(20):
+            assert coordinator(cluster, 1, "g")[0] == COORDINATOR_NOT_AVAILABLE
+            time.sleep(0.05)
+        cluster.start(3)
+        wait_coordinator(cluster, "g")
+        for partition in range(50):
+            told = cluster.partition(2, "__consumer_offsets", partition)
+            assert sorted(told["replicaNodes"]) == [1, 2, 3], told
+    except BaseException:
+        cluster.close(failed=True)
+        raise
+    cluster.close()
 
 
 def test_committed_offsets_outlive_their_coordinator():

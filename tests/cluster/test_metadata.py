@@ -259,6 +259,10 @@ def test_controllers_that_are_no_brokers():
         cluster.wait_brokers(3, [4, 5, 6])
         assert cluster.brokers(4) == [4, 5, 6]
         create(cluster, 5, "t")
+        with cluster.connect(4) as client:
+            wait_for("a coordinator, of three brokers", lambda: client.call(
+                "FindCoordinator", 3, key="g", keyType=0)["errorCode"] == NONE, 10)
+        assert len(cluster.partition(5, "__consumer_offsets", 0)["replicaNodes"]) == 3
         found = quorum(cluster, 6)
         assert sorted(one["replicaId"] for one in found["currentVoters"]) == [1, 2, 3], found
         cluster.kill(found["leaderId"])

@@ -19,16 +19,21 @@ static void tear_down(void)
     world_stop(&world);
 }
 
-static void create(size_t count, const char *const *texts)
+static void create_before(int to_come, size_t count, const char *const *texts)
 {
     struct view names[4];
     for (size_t i = 0; i < count; i++) {
         names[i] = view_text(texts[i]);
     }
-    ck_assert_int_eq(controller_auto_create(&world.controller, names, count, &world.arena,
-                                            &world.records, refusals),
+    ck_assert_int_eq(controller_auto_create(&world.controller, to_come, names, count,
+                                            &world.arena, &world.records, refusals),
                      STATUS_OK);
     world_commit(&world);
+}
+
+static void create(size_t count, const char *const *texts)
+{
+    create_before(0, count, texts);
 }
 
 START_TEST(defaults_are_the_brokers)
@@ -86,6 +91,34 @@ START_TEST(consumer_offsets_on_one_node)
 }
 END_TEST
 
+START_TEST(internal_topics_wait_for_the_brokers_to_come)
+{
+    create_before(3, 1, SETTINGS("__consumer_offsets"));
+    ck_assert_int_eq(refusals[0].error, KAFKA_INVALID_REPLICATION_FACTOR);
+    world_add_brokers(&world, 1);
+    create_before(2, 1, SETTINGS("__consumer_offsets"));
+    ck_assert_int_eq(refusals[0].error, KAFKA_INVALID_REPLICATION_FACTOR);
+    world_add_brokers(&world, 2);
+    create_before(1, 2, SETTINGS("__consumer_offsets", "t"));
+    ck_assert_int_eq(refusals[0].error, KAFKA_INVALID_REPLICATION_FACTOR);
+    ck_assert_int_eq(refusals[1].error, KAFKA_NONE);
+    world_add_brokers(&world, 3);
+    create_before(2, 1, SETTINGS("__consumer_offsets")); /* more than the three that it wants */
+    ck_assert_int_eq(refusals[0].error, KAFKA_NONE);
+    const struct topic_image *topic = world_topic(&world, "__consumer_offsets");
+    ck_assert_int_eq(topic_image_group(topic, 0)->replica_count, 3);
+}
+END_TEST
+
+START_TEST(two_brokers_are_all_that_there_will_be)
+{
+    world_add_brokers(&world, 2);
+    create(1, SETTINGS("__consumer_offsets"));
+    const struct topic_image *topic = world_topic(&world, "__consumer_offsets");
+    ck_assert_int_eq(topic_image_group(topic, 0)->replica_count, 2);
+}
+END_TEST
+
 START_TEST(transaction_state_on_five_nodes)
 {
     world_add_brokers(&world, 5);
@@ -115,6 +148,8 @@ int main(void)
     tcase_add_test(tests, wrong_names_are_refused_one_by_one);
     tcase_add_test(tests, a_default_replication_that_cannot_be_is_refused);
     tcase_add_test(tests, consumer_offsets_on_one_node);
+    tcase_add_test(tests, internal_topics_wait_for_the_brokers_to_come);
+    tcase_add_test(tests, two_brokers_are_all_that_there_will_be);
     tcase_add_test(tests, transaction_state_on_five_nodes);
     tcase_add_test(tests, min_insync_is_never_above_the_replication);
     suite_add_tcase(suite, tests);

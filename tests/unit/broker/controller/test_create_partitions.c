@@ -197,7 +197,7 @@ START_TEST(internal_topics_keep_their_cap)
     world_start(&world, NO_SETTINGS);
     struct view name = view_text("__consumer_offsets");
     struct refusal refusal;
-    ck_assert_int_eq(controller_auto_create(&world.controller, &name, 1, &world.arena,
+    ck_assert_int_eq(controller_auto_create(&world.controller, 0, &name, 1, &world.arena,
                                             &world.records, &refusal),
                      STATUS_OK);
     world_commit(&world);

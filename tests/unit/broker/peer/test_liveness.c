@@ -157,6 +157,24 @@ START_TEST(two_processes_cannot_be_one_node)
 }
 END_TEST
 
+START_TEST(a_process_is_known_since_it_was_met)
+{
+    struct broker *broker = open_world();
+    struct liveness_node *node = liveness_add(&broker->liveness, 2);
+    struct uuid first = {.bytes = {1}};
+    struct uuid second = {.bytes = {2}};
+    ck_assert_uint_eq(liveness_known_ms(node, 5), 0);
+    ck_assert(liveness_join(broker, node, first, 10));
+    ck_assert(liveness_join(broker, node, first, 60));
+    ck_assert_uint_eq(liveness_known_ms(node, 110), 100);
+    ck_assert_uint_eq(liveness_known_ms(node, 61 + LIVENESS_SILENT_MS), 0);
+    ck_assert(liveness_join(broker, node, second, 2000));
+    ck_assert_uint_eq(liveness_known_ms(node, 2010), 10);
+    ck_assert_int_eq(told(broker), SHARDS); /* that the first is lost */
+    close_world(broker);
+}
+END_TEST
+
 START_TEST(this_node_lives)
 {
     struct broker *broker = open_world();
@@ -197,6 +215,7 @@ int main(void)
     tcase_add_test(tests, gone_is_who_is_lost_for_long);
     tcase_add_test(tests, the_last_connection_decides);
     tcase_add_test(tests, two_processes_cannot_be_one_node);
+    tcase_add_test(tests, a_process_is_known_since_it_was_met);
     tcase_add_test(tests, this_node_lives);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
