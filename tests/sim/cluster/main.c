@@ -1,13 +1,15 @@
 /* Whole clusters in one process: brokers as they are, on simulated disks, clocks and networks, with
  * clients that write, read, commit offsets and change topics while everything goes wrong.
  *
- *   sim_cluster [--plant BUG] [SEED [COUNT [tell]]]
+ *   sim_cluster [--jobs N] [--plant BUG] [SEED [COUNT [tell]]]
  *   sim_cluster --list
  *
  * Each seed is a cluster of three to seven nodes. For some virtual time faults happen; then they
  * stop, and within a bounded time the cluster must be whole, every acknowledged record readable and
  * every committed offset there. The invariants of check.h hold at every moment. A seed that breaks
- * a promise is printed and aborts; the same seed runs the same way, with the same trace hash.
+ * a promise is printed and aborts; the same seed runs the same way, with the same trace hash (the
+ * first seed is run twice to see that). Seeds are divided among N processes: as many as there are
+ * processors, unless there are few seeds.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -22,6 +24,7 @@
 #include "tests/sim/cluster/clients.h"
 #include "tests/sim/cluster/faults.h"
 #include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/workers.h"
 #include "tests/sim/cluster/world.h"
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/sim_file.h"
@@ -219,18 +222,30 @@ static void plant(const char *name)
 
 #endif
 
+static int workers; /* 0: as many as there are processors */
+
 /* Takes the options off the front; how many arguments they were. */
 static int take_options(int count, char **arguments)
 {
-    if (count > 1 && strcmp(arguments[1], "--list") == 0) {
-        list_bugs();
-        exit(0);
+    int taken = 0;
+    while (count - taken > 1) {
+        const char *option = arguments[taken + 1];
+        const char *value = count - taken > 2 ? arguments[taken + 2] : NULL;
+        if (strcmp(option, "--list") == 0) {
+            list_bugs();
+            exit(0);
+        }
+        if (value != NULL && strcmp(option, "--plant") == 0) {
+            plant(value);
+            workers = workers == 0 ? 1 : workers; /* whoever hunts bugs hunts several at a time */
+        } else if (value != NULL && strcmp(option, "--jobs") == 0) {
+            workers = atoi(value);
+        } else {
+            break;
+        }
+        taken += 2;
     }
-    if (count > 2 && strcmp(arguments[1], "--plant") == 0) {
-        plant(arguments[2]);
-        return 2;
-    }
-    return 0;
+    return taken;
 }
 
 static double seconds(void)
@@ -248,34 +263,49 @@ static void tune_allocator(void)
     mallopt(M_TOP_PAD, 1024 * 1024);
 }
 
+static uint64_t first_seed;
+static bool are_few; /* each is printed */
+static bool tells;
+static bool compares; /* two runs of the first */
+
+static void run_one(uint64_t number, struct tally *tally)
+{
+    uint64_t seed = first_seed + number;
+    struct outcome outcome = run(seed, tells);
+    if (number == 0 && compares) {
+        world_require(run(seed, false).trace == outcome.trace, "the same seed gives another run");
+    }
+    tally->virtual_ns += outcome.virtual_ns;
+    tally->acked += outcome.acked;
+    tally->trace += outcome.trace;
+    if (are_few) {
+        printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " records acknowledged, "
+               "%.1f s, %" PRIu64 " events\n", seed, outcome.trace, outcome.acked,
+               (double)outcome.virtual_ns / 1e9, outcome.events);
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     tune_allocator();
     int options = take_options(argument_count, arguments);
     argument_count -= options;
     arguments += options;
-    uint64_t seed = argument_count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
+    first_seed = argument_count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
     uint64_t count = argument_count > 2 ? strtoull(arguments[2], NULL, 10) : DEFAULT_COUNT;
-    bool tell = argument_count > 3 && strcmp(arguments[3], "tell") == 0;
+    tells = argument_count > 3 && strcmp(arguments[3], "tell") == 0;
+    are_few = count <= 5;
+    compares = count > 1;
+    workers = workers > 0 ? workers : are_few ? 1 : workers_usable();
     log_set_level(getenv("SIM_LOG") != NULL ? LOG_DEBUG : LOG_OFF);
-    world_require(!(count > 1) || run(seed, false).trace == run(seed, false).trace,
-                  "the same seed gives another run");
     double began = seconds();
-    double virtual_s = 0;
-    uint64_t acked = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        struct outcome outcome = run(seed + i, tell);
-        virtual_s += (double)outcome.virtual_ns / 1e9;
-        acked += outcome.acked;
-        if (count <= 5) {
-            printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " records acknowledged, "
-                   "%.1f s, %" PRIu64 " events\n", seed + i, outcome.trace, outcome.acked,
-                   (double)outcome.virtual_ns / 1e9, outcome.events);
-        }
-    }
+    struct tally tally = workers_run(workers, count, run_one);
     double took = seconds() - began;
+    double virtual_s = (double)tally.virtual_ns / 1e9;
     printf("%" PRIu64 " clusters from seed %" PRIu64 " on kept their promises: %" PRIu64
-           " records acknowledged, %.0f s of their time in %.1f s (%.0f times as fast)\n",
-           count, seed, acked, virtual_s, took, virtual_s / took);
+           " records acknowledged, %.0f s of their time in %.1f s (%.0f times as fast) by %d "
+           "processes, traces %016" PRIx64 "\n",
+           count, first_seed, (uint64_t)tally.acked, virtual_s, took, virtual_s / took, workers,
+           (uint64_t)tally.trace);
     return 0;
 }

@@ -10,6 +10,9 @@
 #include "base/memory.h"
 #include "tests/sim/sim_clock.h"
 
+/* The events are a heap, flat so that few cache lines are touched. */
+enum { BRANCHES = 4 };
+
 struct world world;
 
 void world_start(uint64_t seed, bool verbose)
@@ -62,11 +65,23 @@ void world_after(uint64_t wait_ns, void (*run)(void *context, uint64_t tag), voi
     }
     struct world_event event = {world.now_ns + wait_ns, world.order++, run, context, tag};
     size_t at = world.event_count++;
-    while (at > 0 && is_before(&event, &world.events[(at - 1) / 2])) {
-        world.events[at] = world.events[(at - 1) / 2];
-        at = (at - 1) / 2;
+    while (at > 0 && is_before(&event, &world.events[(at - 1) / BRANCHES])) {
+        world.events[at] = world.events[(at - 1) / BRANCHES];
+        at = (at - 1) / BRANCHES;
     }
     world.events[at] = event;
+}
+
+/* The earliest of the events below one in the heap. */
+static size_t first_below(size_t at)
+{
+    size_t child = BRANCHES * at + 1;
+    size_t end = child + BRANCHES < world.event_count ? child + BRANCHES : world.event_count;
+    size_t first = child;
+    while (++child < end) {
+        first = is_before(&world.events[child], &world.events[first]) ? child : first;
+    }
+    return first;
 }
 
 static struct world_event take_first(void)
@@ -75,11 +90,7 @@ static struct world_event take_first(void)
     struct world_event last = world.events[--world.event_count];
     size_t at = 0;
     for (;;) {
-        size_t child = 2 * at + 1;
-        if (child + 1 < world.event_count &&
-            is_before(&world.events[child + 1], &world.events[child])) {
-            child++;
-        }
+        size_t child = first_below(at);
         if (child >= world.event_count || !is_before(&world.events[child], &last)) {
             break;
         }
@@ -119,11 +130,8 @@ void world_say(const char *format, ...)
     va_end(arguments);
 }
 
-void world_require(bool condition, const char *format, ...)
+void world_fail(const char *format, ...)
 {
-    if (condition) {
-        return;
-    }
     va_list arguments;
     va_start(arguments, format);
     fprintf(stderr, "sim_cluster: seed %" PRIu64 " fails at %.3f s: ", world.seed,

@@ -61,6 +61,8 @@ void world_note(uint64_t what);
 void world_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Ends the run when the condition does not hold: says the seed, the time and what is wrong. */
-void world_require(bool condition, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define world_require(condition, ...) ((condition) ? (void)0 : world_fail(__VA_ARGS__))
+
+_Noreturn void world_fail(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
 #endif
