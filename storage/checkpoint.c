@@ -238,7 +238,11 @@ enum status checkpoint_remove(const char *groups_directory, uint64_t group)
 {
     char path[FILE_PATH_MAX];
     group_path(groups_directory, group, "", path);
-    return file_remove_tree(path);
+    if (!file_exists(groups_directory)) {
+        return STATUS_OK;
+    }
+    enum status status = file_remove_tree(path);
+    return status == STATUS_OK ? file_sync_directory(groups_directory) : status;
 }
 
 void checkpoint_free(struct checkpoint *checkpoint)

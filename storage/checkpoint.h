@@ -54,7 +54,8 @@ MUST_USE enum status checkpoint_read(const char *groups_directory, uint64_t grou
 const struct checkpoint_partition *checkpoint_find(const struct checkpoint *checkpoint,
     struct uuid topic_id, int32_t partition);
 
-/* Removes the group's directory. STATUS_OK when there is none. */
+/* Removes the group's directory for good: synced before it returns. STATUS_OK when there is none.
+ * Blocks. */
 MUST_USE enum status checkpoint_remove(const char *groups_directory, uint64_t group);
 
 /* Releases partitions and members, and zeroes the structure. */

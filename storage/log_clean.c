@@ -276,9 +276,10 @@ enum status partition_log_reset(struct partition_log *log, int64_t start_offset)
 
 /* The whole partition ----------------------------------------------------------------------- */
 
-struct deletion {
+struct log_deletion {
     struct log_job job;
     struct log_writer *writer;
+    struct log_shard *shard;
     char *directory;
     char *doomed;     /* its new name */
     char *data_path;
@@ -290,7 +291,7 @@ struct deletion {
 
 static enum status run_doom(struct log_job *job)
 {
-    struct deletion *deletion = container_of(job, struct deletion, job);
+    struct log_deletion *deletion = container_of(job, struct log_deletion, job);
     enum status status = file_rename(deletion->directory, deletion->doomed);
     if (status == STATUS_NOT_FOUND) {
         return STATUS_OK; /* it was never written */
@@ -300,13 +301,13 @@ static enum status run_doom(struct log_job *job)
 
 static enum status run_remove_doomed(struct log_job *job)
 {
-    return file_remove_tree(container_of(job, struct deletion, job)->doomed);
+    return file_remove_tree(container_of(job, struct log_deletion, job)->doomed);
 }
 
 static void free_deletion(struct log_job *job, enum status status)
 {
     (void)status; /* what could not be removed was logged, and goes at the next start */
-    struct deletion *deletion = container_of(job, struct deletion, job);
+    struct log_deletion *deletion = container_of(job, struct log_deletion, job);
     free(deletion->directory);
     free(deletion->doomed);
     free(deletion->data_path);
@@ -315,7 +316,7 @@ static void free_deletion(struct log_job *job, enum status status)
 
 static void doomed(struct log_job *job, enum status status)
 {
-    struct deletion *deletion = container_of(job, struct deletion, job);
+    struct log_deletion *deletion = container_of(job, struct log_deletion, job);
     if (deletion->done != NULL) {
         deletion->done(deletion->context, status);
     }
@@ -348,22 +349,33 @@ static char *doomed_path(const struct log_identity *identity)
     return memory_copy_text(path);
 }
 
-void partition_log_delete(struct partition_log *log,
+struct log_deletion *partition_log_delete(struct partition_log *log,
     void (*done)(void *context, enum status status), void *context)
 {
     char directory[FILE_PATH_MAX];
-    struct deletion *deletion = memory_new_zero(1, sizeof *deletion);
+    struct log_deletion *deletion = memory_new_zero(1, sizeof *deletion);
     log_directory_path(&log->identity, directory);
     deletion->directory = memory_copy_text(directory);
     deletion->doomed = doomed_path(&log->identity);
     deletion->data_path = memory_copy_text(log->identity.data_path);
     deletion->writer = log->shard->writer;
+    deletion->shard = log->shard;
     deletion->delay_ms = log->settings->file_delete_delay_ms;
     deletion->now_ms = log->shard->now_ms;
     deletion->done = done;
     deletion->context = context;
     deletion->job.run = run_doom;
     deletion->job.done = doomed;
-    log_writer_submit(log->shard->writer, log->shard, &deletion->job);
     partition_log_close(log);
+    return deletion;
+}
+
+void log_deletion_begin(struct log_deletion *deletion, enum status status)
+{
+    assert(!list_contains(&deletion->job.link));
+    if (status == STATUS_OK) {
+        log_writer_submit(deletion->writer, deletion->shard, &deletion->job);
+    } else {
+        doomed(&deletion->job, status);
+    }
 }

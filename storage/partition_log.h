@@ -93,11 +93,13 @@ MUST_USE enum status partition_log_open(struct log_shard *shard,
  * journal): flush first. Safe with jobs in flight. */
 void partition_log_close(struct partition_log *log);
 
-/* Deletes the partition: the log is closed, its directory renamed to TOPIC-N.ID-delete and removed,
- * both by the log writer. The log must not be used any more. `done` (may be null) runs on the shard
- * after the rename. */
-void partition_log_delete(struct partition_log *log,
+/* Deletes the partition: the log is closed at once and must not be used any more. Then the caller
+ * says with log_deletion_begin that its files may go: the log writer renames the directory to
+ * TOPIC-N.ID-delete and removes it. With another status than STATUS_OK the files stay. `done` (may
+ * be null) runs on the shard after the rename, or gets that status. */
+struct log_deletion *partition_log_delete(struct partition_log *log,
     void (*done)(void *context, enum status status), void *context);
+void log_deletion_begin(struct log_deletion *deletion, enum status status);
 
 /* Takes other settings from now on. */
 void partition_log_configure(struct partition_log *log, const struct log_settings *settings);

@@ -23,6 +23,7 @@
 #include "broker/group/group_loss.h"
 #include "broker/group/group_members.h"
 #include "broker/group/group_move.h"
+#include "broker/group/group_removal.h"
 #include "broker/group/group_role.h"
 #include "broker/group/group_window.h"
 #include "broker/group/in_sync.h"
@@ -543,12 +544,10 @@ void group_close(struct group *group, bool deleted)
     group_window_end(group);
     replicas_drop_group(replicas_of(group), group);
     if (deleted) {
-        /* Before the logs: should the group come back, nothing may vouch for what is gone. */
-        group_journal_forget(group);
-        group_remove_checkpoint(group);
+        group_removal_begin(group);
     }
-    for (int32_t i = 0; i < group->partition_count; i++) {
-        partition_end(group->partitions[i], deleted);
+    for (int32_t i = 0; i < group->partition_count && !deleted; i++) {
+        partition_end(group->partitions[i]);
     }
     group_io_done(group);
 }

@@ -167,9 +167,6 @@ void group_fail(struct group *group, enum status status);
 /* Ends the group; its data is removed when `deleted`. Memory goes when nothing is under way. */
 void group_close(struct group *group, bool deleted);
 
-/* Removes the checkpoint of a deleted group in the background. */
-void group_remove_checkpoint(struct group *group);
-
 /* Releases a closed group when nothing of it is under way. */
 void group_free(struct group *group);
 

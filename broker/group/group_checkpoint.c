@@ -125,35 +125,3 @@ void group_checkpoint(struct group *group)
     }
     flushed(run, STATUS_OK, 0);
 }
-
-struct removal {
-    struct log_job job;
-    uint64_t group_id;
-    const char *groups_path;
-};
-
-static enum status remove_file(struct log_job *job)
-{
-    struct removal *removal = container_of(job, struct removal, job);
-    return checkpoint_remove(removal->groups_path, removal->group_id);
-}
-
-static void file_removed(struct log_job *job, enum status status)
-{
-    struct removal *removal = container_of(job, struct removal, job);
-    if (status != STATUS_OK) {
-        log_warn("group", "the checkpoint of the deleted group %" PRIu64 " was not removed: %s",
-                 removal->group_id, status_text(status));
-    }
-    free(removal);
-}
-
-void group_remove_checkpoint(struct group *group)
-{
-    struct replicas *replicas = group->shard->replicas;
-    struct removal *removal = memory_new_zero(1, sizeof *removal);
-    removal->group_id = group->id;
-    removal->groups_path = log_dir_groups_path(group->shard->broker->log_dir);
-    removal->job = (struct log_job){.run = remove_file, .done = file_removed};
-    log_writer_submit(replicas->writer, replicas->logs, &removal->job);
-}

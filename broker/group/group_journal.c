@@ -20,6 +20,8 @@ struct group_write {
     struct mail mail;
     struct group *group;
     enum status status;
+    void (*done)(void *context, enum status status); /* may be null */
+    void *context;
     struct raft_event after; /* fed to Raft when it is durable; kind 0: nothing */
     struct journal_record records[];
 };
@@ -47,6 +49,9 @@ static void write_ended(struct shard *shard, struct mail *mail)
         group_fail(group, write->status);
     } else if (write->after.kind != 0 && !group->closed) {
         group_step(group, &write->after);
+    }
+    if (write->done != NULL) {
+        write->done(write->context, write->status);
     }
     free(write);
     group_io_done(group);
@@ -142,9 +147,12 @@ void group_journal_truncate(struct group *group, uint64_t index)
     submit(write);
 }
 
-void group_journal_forget(struct group *group)
+void group_journal_forget(struct group *group, void (*done)(void *context, enum status status),
+                          void *context)
 {
     struct group_write *write = write_new(group, 1);
+    write->done = done;
+    write->context = context;
     write->records[0] = (struct journal_record){.kind = JOURNAL_FORGET, .group = group->id};
     submit(write);
 }

@@ -16,8 +16,9 @@ void group_journal_save(struct group *group, uint64_t term, int32_t voted_for);
 void group_journal_truncate(struct group *group, uint64_t index);
 
 /* Submits, behind what was submitted before, that all of the group so far is void: it leaves this
- * node, and may come back. */
-void group_journal_forget(struct group *group);
+ * node, and may come back. `done` runs on the shard when that is durable or has failed. */
+void group_journal_forget(struct group *group, void (*done)(void *context, enum status status),
+                          void *context);
 
 /* When the oldest write was submitted that is still under way; UINT64_MAX: there is none. Kept for
  * groups with peers only. */

@@ -54,17 +54,26 @@ static void renamed(void *context, enum status status)
     replicas_group_started(context);
 }
 
-void partition_end(struct partition *partition, bool deleted)
+void partition_end(struct partition *partition)
 {
-    if (partition->log != NULL && deleted) {
-        struct replicas *replicas = partition->group->shard->replicas;
-        replicas->groups_starting++;
-        partition_log_delete(partition->log, renamed, replicas);
-    } else if (partition->log != NULL) {
+    if (partition->log != NULL) {
         partition_log_close(partition->log);
     }
     partition->log = NULL;
     partition_wake(partition);
+}
+
+struct log_deletion *partition_remove(struct partition *partition)
+{
+    struct log_deletion *deletion = NULL;
+    if (partition->log != NULL) {
+        struct replicas *replicas = partition->group->shard->replicas;
+        replicas->groups_starting++;
+        deletion = partition_log_delete(partition->log, renamed, replicas);
+    }
+    partition->log = NULL;
+    partition_wake(partition);
+    return deletion;
 }
 
 void partition_free(struct partition *partition)

@@ -57,8 +57,11 @@ struct partition *partition_new(struct group *group, int32_t number);
 /* Releases it, after partition_end. */
 void partition_free(struct partition *partition);
 
-/* Closes or deletes the log; wakes who watches. */
-void partition_end(struct partition *partition, bool deleted);
+/* Closes the log; wakes who watches. */
+void partition_end(struct partition *partition);
+
+/* The same, and its files are to go: log_deletion_begin is the caller's. Null: there is no log. */
+struct log_deletion *partition_remove(struct partition *partition);
 
 /* Appends a batch whose header and CRC are checked. `done` runs later, or at once on an error. The
  * caller's reference on the block stays the caller's. */

@@ -351,7 +351,15 @@ START_TEST(deleted_partition_leaves_its_name_at_once_and_the_disk_later)
     append_many(&f, 10, 3, 200);
     support_pass(&f.support, 1000);
     append_many(&f, 10, 3, 200);
-    partition_log_delete(f.log, count_done, &done);
+    log_deletion_begin(partition_log_delete(f.log, NULL, NULL), STATUS_IO);
+    support_settle(&f.support);
+    ck_assert(file_exists(support_path(f.directory, "topic-3")));
+    open_at(&f, -1, -1);
+    struct log_deletion *deletion = partition_log_delete(f.log, count_done, &done);
+    support_settle(&f.support);
+    ck_assert_int_eq(done, 0);
+    ck_assert(file_exists(support_path(f.directory, "topic-3")));
+    log_deletion_begin(deletion, STATUS_OK);
     support_settle(&f.support);
     ck_assert_int_eq(done, 1);
     ck_assert(!file_exists(support_path(f.directory, "topic-3")));
@@ -361,7 +369,7 @@ START_TEST(deleted_partition_leaves_its_name_at_once_and_the_disk_later)
     support_pass(&f.support, 1000);
     support_pass(&f.support, 120000);
     ck_assert_int_eq(read_through(&f, 0, 1000), 1);
-    partition_log_delete(f.log, NULL, NULL);
+    log_deletion_begin(partition_log_delete(f.log, NULL, NULL), STATUS_OK);
     support_shard_close(&f.support);
     support_clean(f.directory);
 }
