@@ -10,11 +10,19 @@
 #include "broker/config/topic_name.h"
 #include "broker/group/replicas.h"
 #include "broker/server/broker.h"
+#include "storage/checkpoint.h"
 
 struct discard {
     struct broker *broker;
     const struct image *image;
 };
+
+/* The group may come back: nothing may vouch then for logs that are gone. */
+static enum status discard_moved(const struct broker *broker, const struct partition_group *group)
+{
+    assert(!partition_group_has(group, broker->node_id));
+    return checkpoint_remove(log_dir_groups_path(broker->log_dir), group->id);
+}
 
 static void check_partition(void *context, const struct log_dir_partition *found)
 {
@@ -27,14 +35,18 @@ static void check_partition(void *context, const struct log_dir_partition *found
     /* Without an id nothing was written yet; another id is that of an earlier topic of the name. */
     bool is_of_topic = topic != NULL && (uuid_is_zero(found->topic_id) ||
                                          uuid_equal(found->topic_id, topic->id));
-    if (is_of_topic && topic_image_has(topic, found->partition) &&
-        (!discard->broker->in_cluster ||
-         partition_group_has(topic_image_group(topic, found->partition),
-                             discard->broker->node_id))) {
+    bool exists = is_of_topic && topic_image_has(topic, found->partition);
+    const struct partition_group *group =
+        exists ? topic_image_group(topic, found->partition) : NULL;
+    if (exists && (!discard->broker->in_cluster ||
+                   partition_group_has(group, discard->broker->node_id))) {
         return;
     }
-    enum status status =
-        log_dir_discard_partition(discard->broker->log_dir, found->topic, found->partition);
+    enum status status = exists ? discard_moved(discard->broker, group) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = log_dir_discard_partition(discard->broker->log_dir, found->topic,
+                                           found->partition);
+    }
     log_info("storage", "%s-%d belongs to no topic of this node any more: %s", found->topic,
              found->partition, status == STATUS_OK ? "it is removed" : status_text(status));
 }
