@@ -33,13 +33,12 @@ static void deleted_path(const char *path, char deleted[FILE_PATH_MAX])
     assert(length > 0 && length < FILE_PATH_MAX);
 }
 
-static enum status run_rename(struct log_job *job)
+static enum status rename_segment(const char *directory, int64_t base_offset)
 {
-    struct removal *removal = container_of(job, struct removal, job);
     for (size_t i = 0; i < REMOVED_KINDS; i++) {
         char path[FILE_PATH_MAX];
         char deleted[FILE_PATH_MAX];
-        log_file_path(removal->directory, removal->base_offset, removed_kinds[i], path);
+        log_file_path(directory, base_offset, removed_kinds[i], path);
         deleted_path(path, deleted);
         enum status status = file_rename(path, deleted);
         if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
@@ -47,6 +46,12 @@ static enum status run_rename(struct log_job *job)
         }
     }
     return STATUS_OK;
+}
+
+static enum status run_rename(struct log_job *job)
+{
+    struct removal *removal = container_of(job, struct removal, job);
+    return rename_segment(removal->directory, removal->base_offset);
 }
 
 static enum status run_remove(struct log_job *job)
@@ -244,6 +249,82 @@ int64_t partition_log_retention(struct partition_log *log, int64_t now_ms)
     return log->start_offset;
 }
 
+/* Starting anew ----------------------------------------------------------------------------- */
+
+struct restart {
+    struct log_job job;
+    char *directory;
+    int64_t start_offset;
+    size_t old_count;
+    int64_t *old; /* base offsets of the segments that go */
+};
+
+/* What is torn at the end of a log may be cut, what is torn before a segment may not. */
+static enum status sync_last(const struct restart *restart)
+{
+    char path[FILE_PATH_MAX];
+    struct file *file;
+    log_file_path(restart->directory, restart->old[restart->old_count - 1], LOG_FILE_LOG, path);
+    enum status status = file_open(path, FILE_WRITE, &file);
+    if (status != STATUS_OK) {
+        return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+    }
+    status = file_sync(file);
+    file_unref(file);
+    return status;
+}
+
+/* The new segment is on the disk before the first old one goes: after a power cut the log has what
+ * its checkpoint vouches for, or it starts anew. It syncs by itself, not with what waits behind. */
+static enum status run_restart(struct log_job *job)
+{
+    struct restart *restart = container_of(job, struct restart, job);
+    char path[FILE_PATH_MAX];
+    struct file *file;
+    if (!file_exists(restart->directory)) {
+        return STATUS_OK; /* nothing was written */
+    }
+    enum status status = sync_last(restart);
+    if (status == STATUS_OK) {
+        log_file_path(restart->directory, restart->start_offset, LOG_FILE_LOG, path);
+        status = file_open(path, FILE_WRITE | FILE_CREATE, &file);
+    }
+    if (status == STATUS_OK) {
+        file_unref(file);
+        status = file_sync_directory(restart->directory);
+    }
+    for (size_t i = 0; i < restart->old_count && status == STATUS_OK; i++) {
+        status = rename_segment(restart->directory, restart->old[i]);
+    }
+    return status == STATUS_OK ? file_sync_directory(restart->directory) : status;
+}
+
+static void free_restart(struct log_job *job, enum status status)
+{
+    (void)status; /* a failure is the writer's */
+    struct restart *restart = container_of(job, struct restart, job);
+    free(restart->directory);
+    free(restart->old);
+    free(restart);
+}
+
+static void submit_restart(struct partition_log *log, int64_t start_offset)
+{
+    const struct log_content *content = log->content;
+    char directory[FILE_PATH_MAX];
+    struct restart *restart = memory_new_zero(1, sizeof *restart);
+    log_directory_path(&log->identity, directory);
+    restart->directory = memory_copy_text(directory);
+    restart->start_offset = start_offset;
+    restart->old = memory_new(content->segment_count * sizeof *restart->old);
+    for (; restart->old_count < content->segment_count; restart->old_count++) {
+        restart->old[restart->old_count] = content->segments[restart->old_count]->base_offset;
+    }
+    restart->job =
+        (struct log_job){.run = run_restart, .done = free_restart, .fatal = true};
+    log_writer_submit(log->shard->writer, log->shard, &restart->job);
+}
+
 enum status partition_log_reset(struct partition_log *log, int64_t start_offset)
 {
     assert(start_offset >= 0);
@@ -255,6 +336,9 @@ enum status partition_log_reset(struct partition_log *log, int64_t start_offset)
     bool made = content != NULL && content->directory_made;
     bool durable = content != NULL && content->metadata_durable;
     bool gaps = content != NULL && content->has_gaps;
+    if (content != NULL && content->segment_count > 0) {
+        submit_restart(log, start_offset);
+    }
     for (size_t i = 0; content != NULL && i < content->segment_count; i++) {
         log_remove_files(log, content->segments[i]->base_offset, log->shard->now_ms);
     }

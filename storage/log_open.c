@@ -267,6 +267,27 @@ static void drop_behind(struct partition_log *log, const struct listing *listing
     }
 }
 
+/* The same for good: a removal that a power cut undoes would be found among what comes after. */
+static enum status remove_behind(struct partition_log *log, const struct listing *listing,
+    size_t keep)
+{
+    if (log->content->segment_count <= keep) {
+        return STATUS_OK;
+    }
+    drop_behind(log, listing, keep, true);
+    return file_sync_directory(listing->directory);
+}
+
+/* Whether the segments end with the empty one that a log makes which starts anew, and those before
+ * it, with all that is vouched for, did not go any more. */
+static bool is_begun_restart(const struct log_recover *recover, size_t number)
+{
+    const struct log_content *content = recover->log->content;
+    return number + 2 == content->segment_count && log_active(content)->size_bytes == 0
+        && log_active(content)->base_offset > recover->expected
+        && recover->expected >= recover->recovery_point && !log_may_have_gaps(recover->log);
+}
+
 /* Offsets between segments that no file has: a file is missing. Compacted logs have such gaps. */
 static bool note_gap(struct log_recover *recover, size_t number, int64_t end_offset)
 {
@@ -318,15 +339,15 @@ static enum status trust_segment(struct log_recover *recover, size_t number, boo
     return status;
 }
 
-/* What a segment's case means for those behind it. */
-static bool stop_behind(struct log_recover *recover, const struct listing *listing, size_t number,
-    enum log_recover_case result)
+/* What a segment's case, when it is not whole, means for those behind it. */
+static enum status stop_behind(struct log_recover *recover, const struct listing *listing,
+    size_t number, enum log_recover_case result)
 {
-    bool damaged = result == LOG_RECOVER_LOST || result == LOG_RECOVER_CORRUPT;
-    if (result != LOG_RECOVER_WHOLE) {
-        drop_behind(recover->log, listing, number + 1, !damaged);
+    if (result == LOG_RECOVER_LOST || result == LOG_RECOVER_CORRUPT) {
+        drop_behind(recover->log, listing, number + 1, false);
+        return STATUS_OK;
     }
-    return result != LOG_RECOVER_WHOLE;
+    return remove_behind(recover->log, listing, number + 1);
 }
 
 static enum status recover_segments(struct log_recover *recover, const struct listing *listing)
@@ -345,8 +366,14 @@ static enum status recover_segments(struct log_recover *recover, const struct li
         } else {
             status = log_recover_segment(recover, segment, is_last, &result);
         }
-        if (status != STATUS_OK || stop_behind(recover, listing, i, result)) {
+        if (status != STATUS_OK) {
             return status;
+        }
+        if (result != LOG_RECOVER_WHOLE) {
+            return stop_behind(recover, listing, i, result);
+        }
+        if (is_begun_restart(recover, i)) {
+            return remove_behind(recover->log, listing, i + 1);
         }
         if (note_gap(recover, i, recover->expected)) {
             drop_behind(recover->log, listing, i + 1, false);

@@ -184,6 +184,59 @@ START_TEST(log_without_checkpoint_is_mended_after_a_power_cut)
 }
 END_TEST
 
+/* As an install does whose leader begins behind where this log ends. */
+START_TEST(log_that_starts_anew_is_whole_after_a_power_cut)
+{
+    struct fixture f;
+    start(&f, (uint64_t)_i + 3000);
+    for (int i = 0; i < 8; i++) {
+        append(&f);
+    }
+    partition_log_flush(f.log, flushed, &f);
+    settle(&f);
+    ck_assert_int_eq(f.synced, 8);
+    ck_assert_int_eq(partition_log_reset(f.log, 50), STATUS_OK);
+    sim_disk_crash_after(_i % 20);
+    settle(&f);
+    cut_power(&f);
+    f.settings.segment_bytes = 100000;
+    open_at(&f, 8, 0);
+    ck_assert_str_eq(f.damage.file, "");
+    ck_assert(partition_log_end(f.log) == 8 || partition_log_end(f.log) == 50);
+    ck_assert(partition_log_start(f.log) < 8 || partition_log_end(f.log) == 50);
+    for (int i = 0; i < 60; i++) {
+        append(&f); /* past where the new segment was to begin */
+        log_writer_run_once(f.writer, clock_wall_ms());
+        log_shard_drain(f.shard);
+    }
+    cut_power(&f);
+    open_at(&f, 8, 0);
+    ck_assert_str_eq(f.damage.file, "");
+    close_shard(&f);
+    sim_disk_reset(0);
+}
+END_TEST
+
+/* The same before there is a checkpoint: an install that was broken off is made again. */
+START_TEST(log_without_checkpoint_starts_anew)
+{
+    struct fixture f;
+    start(&f, (uint64_t)_i + 4000);
+    for (int i = 0; i < 7; i++) {
+        append(&f);
+        settle(&f);
+    }
+    ck_assert_int_eq(partition_log_reset(f.log, 50), STATUS_OK);
+    sim_disk_crash_after(_i % 20);
+    settle(&f);
+    cut_power(&f);
+    open_at(&f, -1, -1);
+    ck_assert_str_eq(f.damage.file, "");
+    close_shard(&f);
+    sim_disk_reset(0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log_crash");
@@ -192,6 +245,8 @@ int main(void)
     tcase_add_loop_test(tests, removed_segments_do_not_take_the_log_with_them, 0, WAYS);
     tcase_add_loop_test(tests, flushed_batches_survive, 0, WAYS);
     tcase_add_loop_test(tests, log_without_checkpoint_is_mended_after_a_power_cut, 0, WAYS);
+    tcase_add_loop_test(tests, log_that_starts_anew_is_whole_after_a_power_cut, 0, WAYS);
+    tcase_add_loop_test(tests, log_without_checkpoint_starts_anew, 0, WAYS);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
