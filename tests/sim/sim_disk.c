@@ -25,11 +25,21 @@ uint64_t sim_disk_random(uint64_t bound)
 
 /* Inodes ------------------------------------------------------------------------------------ */
 
+static void tree_clear(struct sim_tree *tree)
+{
+    while (tree->count > 0) {
+        sim_tree_remove(tree, tree->names[tree->count - 1].path);
+    }
+    free(tree->names);
+    *tree = (struct sim_tree){0};
+}
+
 void sim_inode_release(struct sim_inode *inode)
 {
     assert(inode->references > 0);
     if (--inode->references == 0) {
         sim_disk->used -= inode->seen.size;
+        tree_clear(&inode->entries);
         sim_image_free(&inode->seen);
         sim_image_free(&inode->stored);
         free(inode);
@@ -98,30 +108,23 @@ void sim_tree_add(struct sim_tree *tree, const char *path, struct sim_inode *ino
     tree->count++;
 }
 
-static void tree_clear(struct sim_tree *tree)
-{
-    while (tree->count > 0) {
-        sim_tree_remove(tree, tree->names[tree->count - 1].path);
-    }
-    free(tree->names);
-    *tree = (struct sim_tree){0};
-}
-
-static char *parent_of(const char *path)
+/* What follows the path's last slash. */
+static const char *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *parent = memory_copy_text(path);
-    parent[slash == NULL ? 0 : (size_t)(slash - path)] = '\0';
-    return parent;
+    return slash == NULL ? path : slash + 1;
 }
 
-bool sim_tree_has_parent(const struct sim_tree *tree, const char *path)
+struct sim_inode *sim_parent_of(const char *path)
 {
-    char *parent = parent_of(path);
-    struct sim_inode *inode = sim_tree_find(tree, parent);
-    bool has = parent[0] == '\0' || (inode != NULL && inode->is_directory);
+    size_t length = (size_t)(name_of(path) - path);
+    char *parent = memory_copy_text(length > 1 ? path : "/");
+    if (length > 1) {
+        parent[length - 1] = '\0';
+    }
+    struct sim_inode *inode = sim_tree_find(&sim_disk->seen, parent);
     free(parent);
-    return has;
+    return inode != NULL && inode->is_directory ? inode : NULL;
 }
 
 /* Whether the path lies in the directory, at any depth; `rest` is what follows its slash. */
@@ -167,7 +170,7 @@ void sim_tree_rename(struct sim_tree *tree, const char *from, const char *to)
 
 static void change_free(struct sim_change *change)
 {
-    free(change->directory);
+    sim_inode_release(change->directory);
     free(change->removed);
     free(change->added);
     if (change->inode != NULL) {
@@ -186,33 +189,59 @@ void sim_change_note(const char *removed, const char *added, struct sim_inode *i
     if (inode != NULL) {
         inode->references++;
     }
+    struct sim_inode *directory = sim_parent_of(added != NULL ? added : removed);
+    assert(directory != NULL && (removed == NULL || sim_parent_of(removed) == directory));
+    directory->references++;
     sim_disk->changes[sim_disk->change_count++] = (struct sim_change){
-        .directory = parent_of(added != NULL ? added : removed),
-        .removed = removed == NULL ? NULL : memory_copy_text(removed),
-        .added = added == NULL ? NULL : memory_copy_text(added), .inode = inode};
+        .directory = directory,
+        .removed = removed == NULL ? NULL : memory_copy_text(name_of(removed)),
+        .added = added == NULL ? NULL : memory_copy_text(name_of(added)), .inode = inode};
+}
+
+/* The name is taken off the disk; of a directory that goes nothing is stored any more. */
+static void entry_remove(struct sim_tree *entries, const char *name)
+{
+    struct sim_inode *inode = sim_tree_find(entries, name);
+    if (inode != NULL) {
+        inode->is_gone = inode->is_directory;
+        sim_tree_remove(entries, name);
+    }
 }
 
 static void change_store(const struct sim_change *change)
 {
-    if (change->removed != NULL && change->added != NULL) {
-        if (sim_tree_find(&sim_disk->stored, change->removed) == NULL && change->inode != NULL) {
-            sim_tree_add(&sim_disk->stored, change->removed, change->inode);
-        }
-        sim_tree_rename(&sim_disk->stored, change->removed, change->added);
-    } else if (change->removed != NULL) {
-        sim_tree_remove(&sim_disk->stored, change->removed);
-    } else {
-        sim_tree_add(&sim_disk->stored, change->added, change->inode);
+    struct sim_tree *entries = &change->directory->entries;
+    if (change->added == NULL) {
+        entry_remove(entries, change->removed);
+        return;
     }
+    if (change->removed != NULL) {
+        sim_tree_remove(entries, change->removed);
+    }
+    sim_tree_add(entries, change->added, change->inode);
 }
 
-/* Stores the changes inside a directory, in order. */
-void sim_changes_store(const char *directory)
+/* Drops the changes of directories that are gone. */
+static void forget_gone(void)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sim_disk->change_count; i++) {
+        if (sim_disk->changes[i].directory->is_gone) {
+            change_free(&sim_disk->changes[i]);
+        } else {
+            sim_disk->changes[kept++] = sim_disk->changes[i];
+        }
+    }
+    sim_disk->change_count = kept;
+}
+
+/* Stores the changes of a directory, in order. */
+void sim_changes_store(struct sim_inode *directory)
 {
     size_t kept = 0;
     for (size_t i = 0; i < sim_disk->change_count; i++) {
         struct sim_change change = sim_disk->changes[i];
-        if (directory == NULL || strcmp(change.directory, directory) == 0) {
+        if (directory == NULL || change.directory == directory) {
             change_store(&change);
             change_free(&change);
         } else {
@@ -220,6 +249,7 @@ void sim_changes_store(const char *directory)
         }
     }
     sim_disk->change_count = kept;
+    forget_gone();
 }
 
 /* Faults ------------------------------------------------------------------------------------ */
@@ -240,7 +270,6 @@ void sim_disk_free(struct sim_disk *disk)
     sim_disk = disk;
     sim_disk_reset(0);
     tree_clear(&disk->seen);
-    tree_clear(&disk->stored);
     sim_disk = before == disk ? &first_disk : before;
     free(disk);
 }
@@ -271,14 +300,12 @@ void sim_disk_reset(uint64_t seed)
     }
     free(sim_disk->changes);
     tree_clear(&sim_disk->seen);
-    tree_clear(&sim_disk->stored);
     assert(sim_disk->used == 0); /* else a handle is left */
     *sim_disk = (struct sim_disk){.random = seed, .crash_after = -1, .fail_sync = -1,
         .incarnation = sim_disk->incarnation + 1};
     struct sim_inode *root = memory_new_zero(1, sizeof *root);
     root->is_directory = true;
     sim_tree_add(&sim_disk->seen, "/", root);
-    sim_tree_add(&sim_disk->stored, "/", root);
 }
 
 void sim_disk_set_capacity(uint64_t bytes)
@@ -348,6 +375,20 @@ static void inode_crash(struct sim_inode *inode)
     inode->is_locked = false;
 }
 
+/* Makes the paths of what is stored in a directory, at any depth. */
+static void list_stored(struct sim_tree *tree, const char *directory, const struct sim_inode *inode)
+{
+    for (size_t i = 0; i < inode->entries.count; i++) {
+        const struct sim_name *entry = &inode->entries.names[i];
+        size_t length = strlen(directory) + strlen(entry->path) + 2;
+        char *path = memory_new(length);
+        snprintf(path, length, "%s/%s", directory, entry->path);
+        sim_tree_add(tree, path, entry->inode);
+        list_stored(tree, path, entry->inode);
+        free(path);
+    }
+}
+
 void sim_disk_restart(void)
 {
     size_t kept = sim_disk->change_count == 0 ? 0 : sim_disk_random(sim_disk->change_count + 1);
@@ -361,17 +402,12 @@ void sim_disk_restart(void)
     }
     sim_disk->change_count = 0;
     struct sim_tree tree = {0};
-    for (size_t i = 0; i < sim_disk->stored.count; i++) {
-        /* By path, so parents come first; a name without its directory is lost. */
-        if (sim_tree_has_parent(&tree, sim_disk->stored.names[i].path)) {
-            sim_tree_add(&tree, sim_disk->stored.names[i].path, sim_disk->stored.names[i].inode);
-        }
-    }
+    struct sim_inode *root = sim_tree_find(&sim_disk->seen, "/");
+    sim_tree_add(&tree, "/", root);
+    list_stored(&tree, "", root);
     tree_clear(&sim_disk->seen);
-    tree_clear(&sim_disk->stored);
     sim_disk->seen = tree;
     for (size_t i = 0; i < tree.count; i++) {
-        sim_tree_add(&sim_disk->stored, tree.names[i].path, tree.names[i].inode);
         inode_crash(tree.names[i].inode);
     }
     sim_disk->incarnation++;
@@ -400,8 +436,8 @@ bool sim_disk_lose_file(const char *path)
         return false;
     }
     char *name = memory_copy_text(path); /* the path may be the tree's own */
+    sim_tree_remove(&sim_parent_of(name)->entries, name_of(name));
     sim_tree_remove(&sim_disk->seen, name);
-    sim_tree_remove(&sim_disk->stored, name);
     free(name);
     return true;
 }

@@ -10,14 +10,6 @@
 #include "base/status.h"
 #include "tests/sim/sim_image.h"
 
-struct sim_inode {
-    unsigned references; /* handles and names, in the current and the durable tree */
-    bool is_directory;
-    bool is_locked;
-    struct sim_image seen;
-    struct sim_image stored;
-};
-
 struct sim_name {
     char *path;
     struct sim_inode *inode;
@@ -29,17 +21,27 @@ struct sim_tree {
     size_t capacity;
 };
 
-/* A change of names that is not on the disk yet. */
+struct sim_inode {
+    unsigned references; /* handles, names, seen and stored, and changes of names */
+    bool is_directory;
+    bool is_locked;
+    bool is_gone;            /* a directory whose removal is on the disk */
+    struct sim_tree entries; /* of a directory: the names in it that are on the disk */
+    struct sim_image seen;
+    struct sim_image stored;
+};
+
+/* A change of names that is not on the disk yet. It is the directory's, whatever name that has by
+ * now: another directory may have got the name it had. */
 struct sim_change {
-    char *directory;
-    char *removed;        /* a path that goes, or null */
-    char *added;          /* a path that comes, or null */
+    struct sim_inode *directory;
+    char *removed;        /* a name in it that goes, or null */
+    char *added;          /* a name in it that comes, or null */
     struct sim_inode *inode;
 };
 
 struct sim_disk {
-    struct sim_tree seen;
-    struct sim_tree stored;
+    struct sim_tree seen; /* every path; "/" is the root */
     struct sim_change *changes;
     size_t change_count;
     size_t change_capacity;
@@ -61,8 +63,8 @@ extern struct sim_disk *sim_disk;
 /* What the path names; null when nothing. */
 struct sim_inode *sim_tree_find(const struct sim_tree *tree, const char *path);
 
-/* Whether the directory of the path is there. */
-bool sim_tree_has_parent(const struct sim_tree *tree, const char *path);
+/* The directory that the path lies in; null when there is none. */
+struct sim_inode *sim_parent_of(const char *path);
 
 /* Changes the visible size within the disk's capacity; false when it is full. */
 bool sim_inode_resize(struct sim_inode *inode, uint64_t size);
@@ -79,11 +81,11 @@ void sim_tree_rename(struct sim_tree *tree, const char *from, const char *to);
 /* Takes a name away, if it is there. */
 void sim_tree_remove(struct sim_tree *tree, const char *path);
 
-/* A change of names that is not on the disk yet. */
+/* A change of names that is not on the disk yet, before it is seen: paths in one directory. */
 void sim_change_note(const char *removed, const char *added, struct sim_inode *inode);
 
-/* Stores the changes inside a directory, in order; null: all. */
-void sim_changes_store(const char *directory);
+/* Stores the changes of a directory, in order; null: all. */
+void sim_changes_store(struct sim_inode *directory);
 
 /* The same for one that changes names or sizes. */
 enum status sim_disk_begin_change(void);

@@ -27,8 +27,8 @@ static struct sim_inode *new_inode(const char *path, bool is_directory)
 {
     struct sim_inode *inode = memory_new_zero(1, sizeof *inode);
     inode->is_directory = is_directory;
-    sim_tree_add(&sim_disk->seen, path, inode);
     sim_change_note(NULL, path, inode);
+    sim_tree_add(&sim_disk->seen, path, inode);
     return inode;
 }
 
@@ -47,7 +47,7 @@ enum status file_open(const char *path, unsigned flags, struct file **file)
         if (status != STATUS_OK) {
             return status;
         }
-        if (!sim_tree_has_parent(&sim_disk->seen, path)) {
+        if (sim_parent_of(path) == NULL) {
             return STATUS_NOT_FOUND;
         }
         inode = new_inode(path, false);
@@ -230,7 +230,7 @@ enum status file_make_directory(const char *path)
         return inode->is_directory ? STATUS_OK : STATUS_IO;
     }
     enum status status = sim_disk_begin_change();
-    if (status == STATUS_OK && !sim_tree_has_parent(&sim_disk->seen, path)) {
+    if (status == STATUS_OK && sim_parent_of(path) == NULL) {
         status = STATUS_NOT_FOUND;
     }
     if (status == STATUS_OK) {
@@ -307,7 +307,8 @@ enum status file_remove(const char *path)
 enum status file_sync_directory(const char *path)
 {
     bool torn;
-    if (sim_tree_find(&sim_disk->seen, path) == NULL) {
+    struct sim_inode *inode = sim_tree_find(&sim_disk->seen, path);
+    if (inode == NULL) {
         return sim_disk->crashed ? STATUS_IO : STATUS_NOT_FOUND;
     }
     enum status status = sim_disk_begin(&torn);
@@ -316,7 +317,7 @@ enum status file_sync_directory(const char *path)
     }
     if (status == STATUS_OK) {
         log_debug("disk", "names of %s are stored", path);
-        sim_changes_store(strcmp(path, "/") == 0 ? "" : path);
+        sim_changes_store(inode);
     }
     return status;
 }
