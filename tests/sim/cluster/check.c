@@ -318,6 +318,38 @@ bool check_is_known(int32_t id, bool fenced)
     return true;
 }
 
+/* Whether the group is where its topic says, all of them voters, and nowhere else. */
+static void check_place(struct roll_call *call, const struct partition_group *place)
+{
+    for (int n = 0; n < cluster.count; n++) {
+        const struct sim_node *node = &cluster.nodes[n];
+        const struct group *group = group_on(node, place->id);
+        bool is_fit = partition_group_has(place, node->id) == (group != NULL);
+        size_t members = (size_t)place->replica_count;
+        if (group != NULL) {
+            const struct raft_member *list = raft_members(group->raft, &members);
+            for (size_t i = 0; i < members; i++) {
+                is_fit = is_fit && list[i].flags == RAFT_VOTER &&
+                         partition_group_has(place, list[i].id);
+            }
+        }
+        if (partition_group_moves(place) || !is_fit || members != (size_t)place->replica_count) {
+            call->whole = false;
+            world_say("group %" PRIu64 " is not where it should be, by node %d%s", place->id,
+                      node->id, partition_group_moves(place) ? ": it moves" : "");
+        }
+    }
+}
+
+static void check_places(struct roll_call *call, const struct sim_node *node)
+{
+    const struct topic_image *topic =
+        replicas_topic(node->broker->shards[0].replicas, VIEW_LITERAL(WORK_TOPIC));
+    for (uint32_t i = 0; topic != NULL && i < topic->group_count; i++) {
+        check_place(call, &topic->groups[i]);
+    }
+}
+
 bool check_is_whole(bool tell)
 {
     struct roll_call call = {.tell = tell, .whole = true};
@@ -332,6 +364,7 @@ bool check_is_whole(bool tell)
                 check_group(&call, group, node);
             }
         }
+        check_places(&call, node);
     }
     return call.whole;
 }
@@ -384,6 +417,16 @@ static void compare_logs(const struct partition *a, const struct partition *b)
     world_require(same, "%s-%d: the leader epochs differ", topic_log_name(a->group), a->number);
 }
 
+/* Another node that has it, of those before this one; or null. */
+static const struct group *group_before(int node, uint64_t id)
+{
+    const struct group *group = NULL;
+    for (int n = 0; n < node && group == NULL; n++) {
+        group = group_on(&cluster.nodes[n], id);
+    }
+    return group;
+}
+
 void check_replicas(void)
 {
     for (int n = 1; n < cluster.count; n++) {
@@ -391,7 +434,7 @@ void check_replicas(void)
         for (int i = 0; i < node->broker->shard_count; i++) {
             const struct group *group = node->broker->shards[i].replicas->groups;
             for (; group != NULL; group = group->by_id.next) {
-                const struct group *first = group_on(&cluster.nodes[0], group->id);
+                const struct group *first = group_before(n, group->id);
                 for (int32_t k = 0; first != NULL && k < group->partition_count; k++) {
                     compare_logs(first->partitions[k], group->partitions[k]);
                 }

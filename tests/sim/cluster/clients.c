@@ -64,6 +64,9 @@ static void go_on(void *context, uint64_t tag)
     case CLIENT_MEMBER:
         member_next(client);
         break;
+    case CLIENT_MOVER:
+        mover_next(client);
+        break;
     case CLIENT_WITNESS:
         witness_next(client);
         break;
@@ -135,7 +138,8 @@ static void add(enum client_kind kind, int number)
     struct client *client = &clients[count];
     *client = (struct client){.kind = kind, .number = number, .node = 1, .producer_id = -1,
                               .committed = -1, .sent = -1, .topic = -1, .last_offset = -1,
-                              .careful = world_chance(2)};
+                              .careful = world_chance(2),
+                              .mover = {.partition_count = MODEL_PARTITIONS}};
     client->partition = number % MODEL_PARTITIONS;
     caller_start(&client->caller, CLIENT_PLACE + count, client);
     count++;
@@ -146,7 +150,8 @@ void clients_start(const struct crowd *crowd)
 {
     int counts[] = {[CLIENT_PRODUCER] = crowd->producers, [CLIENT_CONSUMER] = MODEL_PARTITIONS,
                     [CLIENT_COMMITTER] = crowd->committers, [CLIENT_ADMIN] = crowd->admins,
-                    [CLIENT_MEMBER] = crowd->members, [CLIENT_WITNESS] = 1};
+                    [CLIENT_MEMBER] = crowd->members, [CLIENT_MOVER] = crowd->movers,
+                    [CLIENT_WITNESS] = 1};
     count = 0;
     stopping = false;
     topic_is_made = false;

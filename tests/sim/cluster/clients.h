@@ -20,11 +20,15 @@ enum { DOUBTFUL_MOST = 64 };
 /* The longest name of a member. */
 enum { MEMBER_ID_BYTES = 80 };
 
+/* Replicas of the work topic's partitions. */
+enum { REPLICAS_MOST = 3 };
+
 /* How many batches a producer has under way: as many as a broker remembers of it. */
 enum { BATCHES_MOST = 5 };
 
 enum client_kind {
-    CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_COMMITTER, CLIENT_ADMIN, CLIENT_MEMBER, CLIENT_WITNESS
+    CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_COMMITTER, CLIENT_ADMIN, CLIENT_MEMBER, CLIENT_MOVER,
+    CLIENT_WITNESS
 };
 
 /* A batch under way. */
@@ -49,6 +53,20 @@ struct member {
     int64_t positions[MODEL_PARTITIONS];
     int64_t floors[MODEL_PARTITIONS]; /* acknowledged, when the request under way was sent */
     uint64_t joins;
+};
+
+/* What a mover knows of a partition's replicas. */
+struct wanted {
+    int32_t replicas[REPLICAS_MOST]; /* in the order of the last move that was acknowledged */
+    bool is_known;               /* and nothing else can have come after it */
+    uint64_t doubt_ns;           /* when a try without an answer was sent; 0: never */
+};
+
+struct mover {
+    struct wanted wanted[MODEL_PARTITIONS];
+    int32_t asked[REPLICAS_MOST]; /* in the move under way */
+    bool cancels;                /* the one under way */
+    int partition_count;         /* that were asked for */
 };
 
 struct client {
@@ -80,6 +98,8 @@ struct client {
     unsigned doubtful_count;
     /* member */
     struct member member;
+    /* mover */
+    struct mover mover;
     /* admin */
     int replicas;                /* of the topics that it makes */
     int topic;                   /* number of the topic under way */
@@ -97,6 +117,7 @@ struct crowd {
     int committers;
     int admins;
     int members;
+    int movers;
     int replicas;                /* of each topic */
 };
 
@@ -132,6 +153,7 @@ void committer_next(struct client *client);
 void admin_next(struct client *client);
 void witness_next(struct client *client);
 void member_next(struct client *client);
+void mover_next(struct client *client);
 
 /* Groups of members that nobody has joined yet. */
 void members_start(void);

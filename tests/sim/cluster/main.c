@@ -167,6 +167,7 @@ static struct outcome run(uint64_t seed, bool tell)
     crowd.committers = 1 + (int)world_random(3);
     crowd.admins = 1 + (int)world_random(2);
     crowd.members = world_chance(3) ? 0 : 2 + (int)world_random(2);
+    crowd.movers = world_chance(2) ? 0 : 1;
     clients_start(&crowd);
     run_for(CALM_MS);
     if (!world_chance(10)) {
