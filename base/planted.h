@@ -57,7 +57,23 @@
     BUG(LAG_KEPT, "a replica that keeps up again is not told as in sync") \
     BUG(EPOCH_IGNORED, "a reader's leader epoch is not looked at") \
     BUG(END_BEYOND_COMMIT, "the high watermark is beyond what is committed") \
-    BUG(DELETION_NOT_FOLLOWED, "only the leader deletes records")
+    BUG(DELETION_NOT_FOLLOWED, "only the leader deletes records") \
+    BUG(NEW_VOTERS_ALONE, "during a change of members the majority of the new ones is enough") \
+    BUG(OLD_VOTERS_ALONE, "during a change of members the majority of the old ones is enough") \
+    BUG(JOINT_LEFT_OUT, "voters are exchanged in one step") \
+    BUG(MEMBERS_NOT_CUT, "members of an entry that was cut away stay in force") \
+    BUG(DURABLE_NOT_CUT, "entries in the place of others that were cut away count as written") \
+    BUG(TAIL_MATCHED, "a follower acknowledges a tail that its leader may not have") \
+    BUG(MATCH_KEPT, "what an earlier leader had too counts as the next one's") \
+    BUG(PROPOSED_KEPT, "a former leader remembers producers' batches that were never written") \
+    BUG(OFFSETS_KEPT, "a leader goes on behind the offsets that it gave out when it led before") \
+    BUG(GENERATION_IGNORED, "a commit of an old generation is taken") \
+    BUG(GENERATION_REUSED, "a rebalance does not begin another generation") \
+    BUG(GENERATION_NOT_LOADED, "a new coordinator counts generations from the beginning") \
+    BUG(ASSIGNED_TWICE, "all members get the part of the first one") \
+    BUG(MOVE_ENDED_EARLY, "a move ends before the members are where they shall be") \
+    BUG(MOVE_NUMBER_IGNORED, "the end of an earlier move ends the one in its place") \
+    BUG(NEWCOMER_VOTES, "a new replica begins with the members from after the move")
 
 #define PLANTED_NAME(name, what) PLANT_##name,
 

@@ -47,7 +47,7 @@ void raft_become_follower(struct raft *raft, uint64_t term, int32_t leader)
     raft->role = RAFT_FOLLOWER;
     raft->leader = leader;
     /* What is committed is in every later leader's log (§3.6.1); of the rest nothing is known. */
-    raft->matched = raft->commit;
+    raft->matched = planted(PLANT_MATCH_KEPT) ? raft->matched : raft->commit;
     raft->acked = 0;
     raft->transfer_to = RAFT_NO_NODE;
     raft->by_order = false;

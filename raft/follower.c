@@ -134,6 +134,9 @@ enum raft_result raft_handle_append(struct raft *raft, const struct raft_message
     }
     uint64_t end = message->index + message->entry_count;
     raft->matched = end > raft->matched ? end : raft->matched;
+    if (planted(PLANT_TAIL_MATCHED)) {
+        raft->matched = raft_window_last(&raft->window);
+    }
     uint64_t commit = message->commit < raft->matched ? message->commit : raft->matched;
     if (commit > raft->commit) {
         raft_commit_to(raft, commit);

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "base/planted.h"
 #include "raft/state.h"
 
 static void tell_members(struct raft *raft)
@@ -94,9 +95,11 @@ void raft_truncate_log(struct raft *raft, uint64_t from)
     }
     raft_window_truncate(&raft->window, from);
     raft->truncated_term = raft->term;
-    raft->durable = raft->durable < from - 1 ? raft->durable : from - 1;
+    if (!planted(PLANT_DURABLE_NOT_CUT)) {
+        raft->durable = raft->durable < from - 1 ? raft->durable : from - 1;
+    }
     raft->matched = raft->matched < from - 1 ? raft->matched : from - 1;
-    if (raft->active.index < from) {
+    if (raft->active.index < from || planted(PLANT_MEMBERS_NOT_CUT)) {
         return;
     }
     assert(raft->base_kept);
@@ -199,7 +202,7 @@ enum raft_result raft_change_members(struct raft *raft, const struct raft_member
         raft_reason(raft, "too many members");
         return RAFT_INVALID;
     }
-    if (voters_change) {
+    if (voters_change && !planted(PLANT_JOINT_LEFT_OUT)) {
         append_members(raft, joint, total);
     } else if (changes) {
         append_members(raft, members, count);

@@ -37,8 +37,11 @@ static bool set_agrees(const struct raft *raft, uint8_t flag, raft_voter_test *t
 bool raft_has_quorum(const struct raft *raft, raft_voter_test *test, uint64_t argument)
 {
     assert(raft->role != RAFT_FOLLOWER);
+    if (planted(PLANT_OLD_VOTERS_ALONE) && raft_configuration_is_joint(&raft->active)) {
+        return set_agrees(raft, RAFT_OLD_VOTER, test, argument);
+    }
     return set_agrees(raft, RAFT_VOTER, test, argument) &&
-           set_agrees(raft, RAFT_OLD_VOTER, test, argument);
+           (set_agrees(raft, RAFT_OLD_VOTER, test, argument) || planted(PLANT_NEW_VOTERS_ALONE));
 }
 
 static uint64_t match_of(const struct raft *raft, const struct raft_peer *peer)

@@ -202,7 +202,8 @@ static enum kafka_error check_member(const struct committing *committing,
         if (error != KAFKA_NONE) {
             return error;
         }
-        if (committing->generation != group->generation) {
+        if (committing->generation != group->generation &&
+            !planted(PLANT_GENERATION_IGNORED)) {
             return KAFKA_ILLEGAL_GENERATION;
         }
     } else if (!is_transactional(committing) && group->state != GROUP_EMPTY) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/coordinator/subscriptions.h"
 #include "broker/coordinator/texts.h"
 #include "broker/coordinator/votes.h"
@@ -55,7 +56,7 @@ static void load_member(struct consumer_group *group, const struct group_metadat
 struct consumer_group *consumer_group_load(struct view id, const struct group_metadata_value *value)
 {
     struct consumer_group *group = consumer_group_new(id, value->current_state_timestamp);
-    group->generation = value->generation;
+    group->generation = planted(PLANT_GENERATION_NOT_LOADED) ? 0 : value->generation;
     for (int32_t i = 0; i < value->members_count; i++) {
         load_member(group, value, &value->members[i]);
     }
@@ -354,7 +355,9 @@ void consumer_group_next_generation(struct consumer_group *group, int64_t now_ms
     assert(group->state == GROUP_PREPARING_REBALANCE);
     struct view chosen =
         group->member_count == 0 ? VIEW_NULL : consumer_group_select_protocol(group);
-    group->generation = group->generation == INT32_MAX ? 1 : group->generation + 1;
+    if (!planted(PLANT_GENERATION_REUSED) || group->generation == 0) {
+        group->generation = group->generation == INT32_MAX ? 1 : group->generation + 1;
+    }
     coordinator_text_free(&group->protocol_name);
     group->protocol_name = coordinator_text_copy(chosen);
     for (struct consumer_member *member = consumer_group_first(group); member != NULL;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "base/planted.h"
 #include "broker/group/confirm.h"
 #include "broker/group/directory.h"
 #include "broker/group/in_sync.h"
@@ -52,9 +53,13 @@ static void begin_leading(struct group *group)
               raft_term(group->raft));
     for (int32_t i = 0; i < group->partition_count; i++) {
         struct partition *partition = group->partitions[i];
-        partition->next_offset = partition_log_end(partition->log);
-        producer_state_forget_from(partition_log_producers(partition->log),
-                                   partition->next_offset);
+        int64_t end = partition_log_end(partition->log);
+        bool keeps = planted(PLANT_OFFSETS_KEPT) && partition->next_offset > end;
+        partition->next_offset = keeps ? partition->next_offset : end;
+        if (!planted(PLANT_PROPOSED_KEPT)) {
+            producer_state_forget_from(partition_log_producers(partition->log),
+                                       partition->next_offset);
+        }
     }
     group_tell_role(group);
     in_sync_begin(group);
@@ -86,7 +91,9 @@ void group_stop_leading(struct group *group)
     in_sync_end(group);
     for (int32_t i = 0; i < group->partition_count; i++) {
         struct partition *partition = group->partitions[i];
-        producer_state_drop_proposed(partition_log_producers(partition->log), 0);
+        if (!planted(PLANT_PROPOSED_KEPT)) {
+            producer_state_drop_proposed(partition_log_producers(partition->log), 0);
+        }
         partition_wake(partition);
     }
     if (group->machine != NULL) {

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-SEEDS = 300
+SEEDS = 600
 SECONDS = 120  # for one bug
 CRASHES = (-6, -11)
 
