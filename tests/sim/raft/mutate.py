@@ -8,7 +8,8 @@ a row are left to unit tests and scripts: a commit beyond what is equal (test_fo
 journal tail that is not voided at the start (test_snapshot.c; the simulation did find it, after 2,473
 seeds), and a rest without a majority (tests/scripts/raft/gone.txt). Not
 part of the quick suites: run by hand
-(`tests/sim/raft/mutate.py [NAME...]`) after a change of the core or of the simulation.
+(`tests/sim/raft/mutate.py [NAME...]`) after a change of the core or of the simulation. With --check it
+only sees whether the texts are still there: that is a test.
 """
 import pathlib
 import subprocess
@@ -49,9 +50,9 @@ MUTATIONS = [
      'return raft->durable < raft->matched ? raft->durable : raft->matched;',
      'return raft->durable;'),
     ('predecessor not checked', 'follower.c',
-     '&& term == message->log_term;', '&& term > 0;'),
+     '(term == message->log_term ||', '(term > 0 ||'),
     ('conflicting entries kept', 'follower.c',
-     'if (term != entry->term) {', 'if (term > entry->term + 100000) {'),
+     'if (term != entry->term &&', 'if (term > entry->term + 100000 &&'),
     ('all of the follower\'s log taken for equal', 'follower.c',
      'raft->matched = end > raft->matched ? end : raft->matched;',
      'raft->matched = raft_window_last(&raft->window);'),
@@ -67,17 +68,14 @@ MUTATIONS = [
      'if (message->term > raft->term + 1) {\n        bool leads'),
     ('majority of half', 'quorum.c', 'agree > voters / 2', 'agree >= voters / 2'),
     ('old majority not asked during a change', 'quorum.c',
-     'set_agrees(raft, RAFT_VOTER, test, argument) &&\n           set_agrees(raft, RAFT_OLD_VOTER, '
-     'test, argument)', 'set_agrees(raft, RAFT_VOTER, test, argument)'),
-    ('change without a joint configuration', 'membership.c', 'if (voters_change) {',
-     'if (voters_change && count > 100000) {'),
+     '(set_agrees(raft, RAFT_OLD_VOTER, test, argument) ||', '(true ||'),
+    ('change without a joint configuration', 'membership.c', 'if (voters_change &&',
+     'if (voters_change && count > 100000 &&'),
     ('joint configuration left before it is committed', 'membership.c',
      'if (raft->active.index > raft->commit) {\n        return;\n    }\n    if (raft_conf',
      'if (raft_conf'),
     ('configuration not taken back by a truncation', 'membership.c',
-     'if (raft->active.index < from) {\n        return;\n    }\n    assert(raft->base_kept);',
-     'if (raft->active.index < from || raft->out != NULL) {\n        return;\n    }\n'
-     '    assert(raft->base_kept);'),
+     'if (raft->active.index < from ||', 'if (raft->active.index < from || raft->out != NULL ||'),
     ('removed leader cannot finish its removal', 'membership.c',
      '(raft->active.index > raft->commit && voted_before(raft));',
      '(raft->active.index > raft->commit + 100000 && voted_before(raft));'),
@@ -89,7 +87,7 @@ MUTATIONS = [
     ('new leader reads below what its predecessor committed', 'read.c',
      'raft->commit > raft->floor ? raft->commit : raft->floor', 'raft->commit'),
     ('read confirmed by an older round', 'read.c',
-     'peer->round_acked >= round;', 'peer->round_acked + 3 >= round;'),
+     'peer->round_acked >= round ||', 'peer->round_acked + 3 >= round ||'),
     ('snapshot restored over a newer state', 'snapshot.c',
      'if (index <= raft->commit) {', 'if (index == raft->commit) {'),
     ('window kept although the snapshot is of another term', 'snapshot.c',
@@ -153,7 +151,20 @@ def run(name, file, text, replacement):
         return f'caught after {seeds} seeds: {why[0] if why else "?"}'
 
 
+def check():
+    """TAP: whether each mutation still finds its text, once; the core is not built."""
+    print(f'1..{len(MUTATIONS)}')
+    missing = 0
+    for number, (name, file, text, _) in enumerate(MUTATIONS, 1):
+        count = (ROOT / 'raft' / file).read_text().count(text)
+        missing += count != 1
+        print(f'{"ok" if count == 1 else "not ok"} {number} - {name}: its text is there {count} times')
+    return 1 if missing else 0
+
+
 def main():
+    if sys.argv[1:] == ['--check']:
+        return check()
     survived = 0
     for mutation in MUTATIONS:
         if len(sys.argv) > 1 and mutation[0] not in sys.argv[1:]:
