@@ -47,6 +47,9 @@ static inline void bench_free(struct bench *bench)
     group_window_end(&bench->group);
     ck_assert_uint_eq(bench->replicas.window_bytes, 0);
     raft_actions_free(&bench->actions);
+    for (int i = 0; i < REPLICAS_STEP_DEPTH; i++) {
+        raft_actions_free(&bench->replicas.actions[i]);
+    }
     raft_free(bench->group.raft);
     free(bench);
 }
