@@ -119,7 +119,7 @@ static void metadata_came(void *owner, const void *response)
     client_later(client, client->knows ? 0 : 100);
 }
 
-void client_find_leader(struct client *client)
+void client_ask_places(struct client *client, int node, answered *done)
 {
     struct metadata_request_metadata_request_topic topic =
         metadata_request_metadata_request_topic_default;
@@ -128,8 +128,12 @@ void client_find_leader(struct client *client)
     request.topics = &topic;
     request.topics_count = 1;
     request.allow_auto_topic_creation = false;
-    caller_ask(&client->caller, client_any_node(), API_METADATA, METADATA_VERSION, &request,
-               metadata_came);
+    caller_ask(&client->caller, node, API_METADATA, METADATA_VERSION, &request, done);
+}
+
+void client_find_leader(struct client *client)
+{
+    client_ask_places(client, client_any_node(), metadata_came);
 }
 
 static void add(enum client_kind kind, int number)

@@ -144,6 +144,9 @@ bool client_may_retry(int16_t error);
 /* A node at random. */
 int client_any_node(void);
 
+/* Asks the node where the work topic's partitions are; `done` gets its metadata_response. */
+void client_ask_places(struct client *client, int node, answered *done);
+
 /* Finds the leader of a partition of the work topic, then does the next thing. */
 void client_find_leader(struct client *client);
 

@@ -15,7 +15,7 @@
 #include "tests/sim/cluster/world.h"
 
 enum {
-    ALTER_VERSION = 1, LIST_VERSION = 0, ELECT_VERSION = 2, GROW_VERSION = 3, METADATA_VERSION = 12,
+    ALTER_VERSION = 1, LIST_VERSION = 0, ELECT_VERSION = 2, GROW_VERSION = 3,
     TIMEOUT_MS = 2000, PACE_MS = 1500, PARTITIONS_MOST = 7,
     DOUBT_MS = 15000             /* so long may a try that nobody answered still take effect */
 };
@@ -205,18 +205,6 @@ static void told(void *owner, const void *message)
     client_later(client, 300);
 }
 
-static void ask_places(struct client *client, int node)
-{
-    struct metadata_request_metadata_request_topic topic =
-        metadata_request_metadata_request_topic_default;
-    topic.name = VIEW_LITERAL(WORK_TOPIC);
-    struct metadata_request request = metadata_request_default;
-    request.topics = &topic;
-    request.topics_count = 1;
-    request.allow_auto_topic_creation = false;
-    caller_ask(&client->caller, node, API_METADATA, METADATA_VERSION, &request, told);
-}
-
 static void listed(void *owner, const void *message)
 {
     struct client *client = owner;
@@ -224,7 +212,7 @@ static void listed(void *owner, const void *message)
     bool is_over = response != NULL && response->error_code == KAFKA_NONE &&
                    response->topics_count == 0;
     if (is_over) {
-        ask_places(client, client->caller.node);
+        client_ask_places(client, client->caller.node, told);
     } else {
         client_later(client, 300);
     }
