@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -257,6 +258,7 @@ struct restart {
     int64_t start_offset;
     size_t old_count;
     int64_t *old; /* base offsets of the segments that go */
+    int64_t snapshots[LOG_SNAPSHOTS_KEPT]; /* which go with them; -1: none */
 };
 
 /* What is torn at the end of a log may be cut, what is torn before a segment may not. */
@@ -271,6 +273,21 @@ static enum status sync_last(const struct restart *restart)
     }
     status = file_sync(file);
     file_unref(file);
+    return status;
+}
+
+/* An open looks for what stays. */
+static enum status remove_snapshots(const struct restart *restart)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < LOG_SNAPSHOTS_KEPT && status == STATUS_OK; i++) {
+        char path[FILE_PATH_MAX];
+        if (restart->snapshots[i] >= 0) {
+            log_file_path(restart->directory, restart->snapshots[i], LOG_FILE_SNAPSHOT, path);
+            status = file_remove(path);
+            status = status == STATUS_NOT_FOUND ? STATUS_OK : status;
+        }
+    }
     return status;
 }
 
@@ -296,6 +313,9 @@ static enum status run_restart(struct log_job *job)
     for (size_t i = 0; i < restart->old_count && status == STATUS_OK; i++) {
         status = rename_segment(restart->directory, restart->old[i]);
     }
+    if (status == STATUS_OK) {
+        status = remove_snapshots(restart);
+    }
     return status == STATUS_OK ? file_sync_directory(restart->directory) : status;
 }
 
@@ -320,9 +340,20 @@ static void submit_restart(struct partition_log *log, int64_t start_offset)
     for (; restart->old_count < content->segment_count; restart->old_count++) {
         restart->old[restart->old_count] = content->segments[restart->old_count]->base_offset;
     }
+    memcpy(restart->snapshots, content->snapshots, sizeof restart->snapshots);
     restart->job =
         (struct log_job){.run = run_restart, .done = free_restart, .fatal = true};
     log_writer_submit(log->shard->writer, log->shard, &restart->job);
+}
+
+/* Who waits for a flush gets it: of the log as it is then. */
+static void move_waiters(struct list *from, struct list *to, int64_t target_offset)
+{
+    struct list_link *link;
+    while ((link = list_pop_front(from)) != NULL) {
+        container_of(link, struct log_waiter, link)->target_offset = target_offset;
+        list_push_back(to, link);
+    }
 }
 
 enum status partition_log_reset(struct partition_log *log, int64_t start_offset)
@@ -342,6 +373,11 @@ enum status partition_log_reset(struct partition_log *log, int64_t start_offset)
     for (size_t i = 0; content != NULL && i < content->segment_count; i++) {
         log_remove_files(log, content->segments[i]->base_offset, log->shard->now_ms);
     }
+    struct list waiters;
+    list_init(&waiters);
+    if (content != NULL) {
+        move_waiters(&content->waiters, &waiters, start_offset);
+    }
     log_content_free(log);
     producer_state_free(log->producers);
     log->producers = NULL;
@@ -353,6 +389,7 @@ enum status partition_log_reset(struct partition_log *log, int64_t start_offset)
     content->metadata_durable = durable;
     content->has_gaps = gaps;
     content->epochs_changed = true;
+    move_waiters(&waiters, &content->waiters, start_offset);
     log_content_add(content, start_offset, log->shard->now_ms);
     log_write_submit(log);
     return STATUS_OK;

@@ -192,6 +192,23 @@ static int64_t load_snapshot(struct partition_log *log, const struct listing *li
     return -1;
 }
 
+/* Those below the first segment are from before the log began anew, with producers of then. */
+static void remove_snapshots_below(struct listing *listing, int64_t first_offset)
+{
+    struct offsets *snapshots = &listing->snapshots;
+    size_t below = 0;
+    while (below < snapshots->count && snapshots->values[below] < first_offset) {
+        char path[FILE_PATH_MAX];
+        log_file_path(listing->directory, snapshots->values[below++], LOG_FILE_SNAPSHOT, path);
+        enum status status = file_remove(path);
+        (void)status; /* logged; looked at again at the next open */
+    }
+    snapshots->count -= below;
+    for (size_t i = 0; below > 0 && i < snapshots->count; i++) {
+        snapshots->values[i] = snapshots->values[i + below];
+    }
+}
+
 /* Keeps the newest snapshots up to the end of the log and removes the others. */
 static void keep_snapshots(struct partition_log *log, const struct listing *listing)
 {
@@ -475,7 +492,7 @@ static bool has_to_write(const struct log_content *content)
 }
 
 static enum status load(struct partition_log *log, const struct log_recovery *given,
-    const struct listing *listing)
+    struct listing *listing)
 {
     struct log_recover recover = {.log = log, .recovery_point = given->next_offset,
         .expected = -1};
@@ -486,6 +503,7 @@ static enum status load(struct partition_log *log, const struct log_recovery *gi
         }
         return STATUS_OK;
     }
+    remove_snapshots_below(listing, listing->segments.values[0]);
     log_content_of(log);
     log->content->metadata_durable = listing->has_metadata;
     log->content->has_gaps = listing->has_gaps;

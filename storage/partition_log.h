@@ -108,8 +108,9 @@ void partition_log_configure(struct partition_log *log, const struct log_setting
  * has those batches elsewhere (journal, peers). Blocks. */
 MUST_USE enum status partition_log_cut_damage(struct partition_log *log);
 
-/* Drops all content and starts again at `start_offset`: for a follower whose leader does not keep
- * the offsets that would come next. Files are removed by the writer. */
+/* Drops all content, and what is known of producers, and starts again at `start_offset`: for a
+ * follower whose leader does not keep the offsets that would come next. Files are removed by the
+ * writer. A flush that waits ends when the new beginning is on the disk. */
 MUST_USE enum status partition_log_reset(struct partition_log *log, int64_t start_offset);
 
 /* Appends a whole, valid batch (magic 2) whose base offset and leader epoch are final. Its base

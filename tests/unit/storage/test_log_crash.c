@@ -75,7 +75,7 @@ static void settle(struct fixture *f)
     }
 }
 
-static void append(struct fixture *f)
+static void append_of(struct fixture *f, int64_t producer_id, int32_t sequence)
 {
     struct batch_builder builder;
     struct buffer output = {0};
@@ -84,6 +84,9 @@ static void append(struct fixture *f)
     batch_builder_start(&builder);
     builder.header.base_offset = partition_log_end(f->log);
     builder.header.leader_epoch = 1;
+    builder.header.producer_id = producer_id;
+    builder.header.producer_epoch = producer_id < 0 ? -1 : 0;
+    builder.header.base_sequence = sequence;
     batch_builder_add(&builder, 5, VIEW_NULL, (struct view){(uint8_t *)value, sizeof value}, NULL,
         0);
     batch_builder_finish(&builder, COMPRESS_LEVEL_DEFAULT, &output);
@@ -92,6 +95,11 @@ static void append(struct fixture *f)
     ck_assert_int_eq(partition_log_append(f->log, slice_of(block, 0, block->capacity),
         clock_wall_ms()), STATUS_OK);
     block_unref(block);
+}
+
+static void append(struct fixture *f)
+{
+    append_of(f, -1, -1);
 }
 
 static void flushed(void *context, enum status status, int64_t synced_offset)
@@ -237,6 +245,28 @@ START_TEST(log_without_checkpoint_starts_anew)
 }
 END_TEST
 
+/* Of the producers from before it, whose batches no replica has any more, a log knows nothing. */
+START_TEST(log_that_starts_anew_forgets_producers)
+{
+    struct fixture f;
+    start(&f, (uint64_t)_i + 5000);
+    for (int i = 0; i < 8; i++) {
+        append_of(&f, 7, i);
+        partition_log_flush(f.log, flushed, &f);
+        settle(&f);
+    }
+    ck_assert_int_eq(partition_log_reset(f.log, 50), STATUS_OK);
+    sim_disk_crash_after(_i % 30);
+    settle(&f);
+    cut_power(&f);
+    open_at(&f, 8, 0);
+    bool is_anew = partition_log_start(f.log) == 50;
+    ck_assert_uint_eq(producer_state_count(partition_log_producers(f.log)), is_anew ? 0 : 1);
+    close_shard(&f);
+    sim_disk_reset(0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log_crash");
@@ -247,6 +277,7 @@ int main(void)
     tcase_add_loop_test(tests, log_without_checkpoint_is_mended_after_a_power_cut, 0, WAYS);
     tcase_add_loop_test(tests, log_that_starts_anew_is_whole_after_a_power_cut, 0, WAYS);
     tcase_add_loop_test(tests, log_without_checkpoint_starts_anew, 0, WAYS);
+    tcase_add_loop_test(tests, log_that_starts_anew_forgets_producers, 0, WAYS);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

@@ -343,6 +343,12 @@ static void count_done(void *context, enum status status)
     (*(int *)context)++;
 }
 
+static void count_flushed(void *context, enum status status, int64_t synced_offset)
+{
+    ck_assert_int_ge(synced_offset, 0);
+    count_done(context, status);
+}
+
 START_TEST(deleted_partition_leaves_its_name_at_once_and_the_disk_later)
 {
     struct fixture f;
@@ -398,6 +404,46 @@ START_TEST(reset_starts_again_at_an_offset)
 }
 END_TEST
 
+START_TEST(reset_lets_a_flush_that_waits_end_well)
+{
+    struct fixture f;
+    int done = 0;
+    start(&f, NULL);
+    append_many(&f, 10, 3, 200);
+    partition_log_flush(f.log, count_flushed, &done);
+    append_many(&f, 1, 3, 200);
+    partition_log_flush(f.log, count_flushed, &done);
+    ck_assert_int_eq(partition_log_reset(f.log, 1000), STATUS_OK);
+    ck_assert_int_eq(done, 0);
+    support_settle(&f.support);
+    ck_assert_int_eq(done, 2);
+    ck_assert(file_exists(support_path(f.directory, "topic-3/00000000000000001000.log")));
+    stop(&f);
+}
+END_TEST
+
+START_TEST(reset_forgets_producers_for_good)
+{
+    struct fixture f;
+    struct support_producer producer = {.id = 7};
+    start(&f, NULL);
+    for (int i = 0; i < 3; i++) {
+        producer.sequence = i;
+        append(&f, support_batch_of(i, 1, 1, 10, 5000, &producer, 0));
+        ck_assert_int_eq(support_flush(&f.support, f.log), STATUS_OK);
+    }
+    ck_assert(file_exists(support_path(f.directory, "topic-3/00000000000000000003.snapshot")));
+    ck_assert_int_eq(partition_log_reset(f.log, 1000), STATUS_OK);
+    support_settle(&f.support);
+    ck_assert(!file_exists(support_path(f.directory, "topic-3/00000000000000000002.snapshot")));
+    ck_assert(!file_exists(support_path(f.directory, "topic-3/00000000000000000003.snapshot")));
+    partition_log_close(f.log);
+    open_at(&f, 1000, 1000);
+    ck_assert_uint_eq(producer_state_count(partition_log_producers(f.log)), 0);
+    stop(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("partition_log");
@@ -416,6 +462,8 @@ int main(void)
     tcase_add_test(tests, reads_survive_the_deletion_of_what_they_read);
     tcase_add_test(tests, deleted_partition_leaves_its_name_at_once_and_the_disk_later);
     tcase_add_test(tests, reset_starts_again_at_an_offset);
+    tcase_add_test(tests, reset_lets_a_flush_that_waits_end_well);
+    tcase_add_test(tests, reset_forgets_producers_for_good);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
