@@ -73,7 +73,8 @@
     BUG(ASSIGNED_TWICE, "all members get the part of the first one") \
     BUG(MOVE_ENDED_EARLY, "a move ends before the members are where they shall be") \
     BUG(MOVE_NUMBER_IGNORED, "the end of an earlier move ends the one in its place") \
-    BUG(NEWCOMER_VOTES, "a new replica begins with the members from after the move")
+    BUG(NEWCOMER_VOTES, "a new replica begins with the members from after the move") \
+    BUG(STRAYS_FIRST, "a start removes logs that moved away before the journal forgets them")
 
 #define PLANTED_NAME(name, what) PLANT_##name,
 

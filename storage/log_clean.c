@@ -350,6 +350,7 @@ static void submit_restart(struct partition_log *log, int64_t start_offset)
 static void move_waiters(struct list *from, struct list *to, int64_t target_offset)
 {
     struct list_link *link;
+    assert(from != to && list_is_empty(to));
     while ((link = list_pop_front(from)) != NULL) {
         container_of(link, struct log_waiter, link)->target_offset = target_offset;
         list_push_back(to, link);

@@ -197,6 +197,7 @@ static void remove_snapshots_below(struct listing *listing, int64_t first_offset
 {
     struct offsets *snapshots = &listing->snapshots;
     size_t below = 0;
+    assert(first_offset >= 0);
     while (below < snapshots->count && snapshots->values[below] < first_offset) {
         char path[FILE_PATH_MAX];
         log_file_path(listing->directory, snapshots->values[below++], LOG_FILE_SNAPSHOT, path);

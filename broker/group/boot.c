@@ -68,6 +68,16 @@ void boot_release(struct journal_boot *part)
     part->capacity = 0;
 }
 
+void boot_forget(struct boot *boot, uint64_t group)
+{
+    struct journal_boot *part = boot_find(boot, group);
+    if (part != NULL) {
+        boot_release(part);
+        HASH_DEL(boot->groups, part);
+        free(part);
+    }
+}
+
 static void apply_vote(struct journal_boot *part, const struct journal_record *record)
 {
     if (record->term >= part->vote_term) {
@@ -96,9 +106,7 @@ void boot_replay(void *context, const struct journal_record *record)
         apply_mark(part, record->index);
         break;
     case JOURNAL_FORGET:
-        boot_release(part);
-        HASH_DEL(boot->groups, part);
-        free(part);
+        boot_forget(boot, record->group);
         break;
     }
 }

@@ -50,6 +50,9 @@ MUST_USE enum status boot_restore(const struct journal_boot *part, struct raft *
 /* Lets go of a part's entries; the part itself stays until boot_free. */
 void boot_release(struct journal_boot *part);
 
+/* Drops the group's part, if there is one. While no group but that of the metadata is open. */
+void boot_forget(struct boot *boot, uint64_t group);
+
 /* Releases everything. */
 void boot_free(struct boot *boot);
 

@@ -147,12 +147,21 @@ void group_journal_truncate(struct group *group, uint64_t index)
     submit(write);
 }
 
+void group_journal_forget_groups(struct group *carrier, const uint64_t *ids, size_t count,
+                                 void (*done)(void *context, enum status status), void *context)
+{
+    struct group_write *write = write_new(carrier, count);
+    assert(count > 0);
+    write->done = done;
+    write->context = context;
+    for (size_t i = 0; i < count; i++) {
+        write->records[i] = (struct journal_record){.kind = JOURNAL_FORGET, .group = ids[i]};
+    }
+    submit(write);
+}
+
 void group_journal_forget(struct group *group, void (*done)(void *context, enum status status),
                           void *context)
 {
-    struct group_write *write = write_new(group, 1);
-    write->done = done;
-    write->context = context;
-    write->records[0] = (struct journal_record){.kind = JOURNAL_FORGET, .group = group->id};
-    submit(write);
+    group_journal_forget_groups(group, &group->id, 1, done, context);
 }

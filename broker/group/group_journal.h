@@ -20,6 +20,10 @@ void group_journal_truncate(struct group *group, uint64_t index);
 void group_journal_forget(struct group *group, void (*done)(void *context, enum status status),
                           void *context);
 
+/* The same of groups that are not open, written together with what another group has to write. */
+void group_journal_forget_groups(struct group *carrier, const uint64_t *ids, size_t count,
+                                 void (*done)(void *context, enum status status), void *context);
+
 /* When the oldest write was submitted that is still under way; UINT64_MAX: there is none. Kept for
  * groups with peers only. */
 uint64_t group_journal_oldest_ms(const struct group *group);

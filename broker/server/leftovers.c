@@ -7,26 +7,56 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/config/topic_name.h"
+#include "broker/group/boot.h"
+#include "broker/group/group_journal.h"
 #include "broker/group/replicas.h"
 #include "broker/server/broker.h"
 #include "storage/checkpoint.h"
 
-struct discard {
-    struct broker *broker;
-    const struct image *image;
+/* A partition that lives elsewhere now. */
+struct stray {
+    char *topic;
+    int32_t partition;
 };
 
-/* The group may come back: nothing may vouch then for logs that are gone. */
-static enum status discard_moved(const struct broker *broker, const struct partition_group *group)
+struct discard {
+    struct broker *broker;
+    const struct image *image;   /* null: it was looked at */
+    void (*done)(void *context);
+    void *context;
+    struct stray *strays;
+    uint64_t *groups;            /* of each of them */
+    size_t count;
+    size_t capacity;
+};
+
+static void discard_partition(const struct broker *broker, const char *topic, int32_t partition)
 {
-    assert(!partition_group_has(group, broker->node_id));
-    return checkpoint_remove(log_dir_groups_path(broker->log_dir), group->id);
+    enum status status = log_dir_discard_partition(broker->log_dir, topic, partition);
+    log_info("storage", "%s-%d belongs to no topic of this node any more: %s", topic, partition,
+             status == STATUS_OK ? "it is removed" : status_text(status));
+}
+
+static void add_stray(struct discard *discard, const struct log_dir_partition *found,
+                      uint64_t group)
+{
+    if (discard->count == discard->capacity) {
+        discard->capacity = discard->capacity * 2 + 8;
+        discard->strays =
+            memory_resize(discard->strays, discard->capacity, sizeof *discard->strays);
+        discard->groups =
+            memory_resize(discard->groups, discard->capacity, sizeof *discard->groups);
+    }
+    discard->groups[discard->count] = group;
+    discard->strays[discard->count++] =
+        (struct stray){memory_copy_text(found->topic), found->partition};
 }
 
 static void check_partition(void *context, const struct log_dir_partition *found)
 {
-    const struct discard *discard = context;
+    struct discard *discard = context;
     struct view name = view_text(found->topic);
     if (view_is(name, TOPIC_CLUSTER_METADATA)) {
         return;
@@ -35,31 +65,74 @@ static void check_partition(void *context, const struct log_dir_partition *found
     /* Without an id nothing was written yet; another id is that of an earlier topic of the name. */
     bool is_of_topic = topic != NULL && (uuid_is_zero(found->topic_id) ||
                                          uuid_equal(found->topic_id, topic->id));
-    bool exists = is_of_topic && topic_image_has(topic, found->partition);
-    const struct partition_group *group =
-        exists ? topic_image_group(topic, found->partition) : NULL;
-    if (exists && (!discard->broker->in_cluster ||
-                   partition_group_has(group, discard->broker->node_id))) {
+    if (!is_of_topic || !topic_image_has(topic, found->partition)) {
+        discard_partition(discard->broker, found->topic, found->partition);
         return;
     }
-    enum status status = exists ? discard_moved(discard->broker, group) : STATUS_OK;
-    if (status == STATUS_OK) {
-        status = log_dir_discard_partition(discard->broker->log_dir, found->topic,
-                                           found->partition);
+    const struct partition_group *group = topic_image_group(topic, found->partition);
+    if (discard->broker->in_cluster && !partition_group_has(group, discard->broker->node_id)) {
+        add_stray(discard, found, group->id);
     }
-    log_info("storage", "%s-%d belongs to no topic of this node any more: %s", found->topic,
-             found->partition, status == STATUS_OK ? "it is removed" : status_text(status));
 }
 
-void leftovers_discard_partitions(struct broker *broker, const struct image *image)
+static void end(struct discard *discard)
 {
-    struct discard discard = {broker, image};
-    if (log_dir_is_new(broker->log_dir)) {
-        return;
+    void (*done)(void *context) = discard->done;
+    void *context = discard->context;
+    for (size_t i = 0; i < discard->count; i++) {
+        free(discard->strays[i].topic);
     }
-    enum status status = log_dir_each_partition(broker->log_dir, check_partition, &discard);
+    free(discard->strays);
+    free(discard->groups);
+    free(discard);
+    done(context);
+}
+
+/* The journal has nothing of them any more, for good. */
+static void strays_forgotten(void *context, enum status status)
+{
+    struct discard *discard = context;
+    struct broker *broker = discard->broker;
+    const char *groups_path = log_dir_groups_path(broker->log_dir);
+    assert(discard->count > 0 && discard->image == NULL);
+    for (size_t i = 0; i < discard->count && status == STATUS_OK; i++) {
+        if (!planted(PLANT_STRAYS_FIRST)) {
+            boot_forget(&broker->boot, discard->groups[i]);
+        }
+        status = checkpoint_remove(groups_path, discard->groups[i]);
+    }
+    for (size_t i = 0; i < discard->count && status == STATUS_OK; i++) {
+        discard_partition(broker, discard->strays[i].topic, discard->strays[i].partition);
+    }
+    if (status != STATUS_OK && status != STATUS_CLOSED) {
+        log_warn("storage", "partitions that moved away were not removed: %s", status_text(status));
+    }
+    end(discard);
+}
+
+void leftovers_discard_partitions(struct group *carrier, const struct image *image,
+                                  void (*done)(void *context), void *context)
+{
+    struct broker *broker = carrier->shard->broker;
+    assert(carrier->id == METADATA_GROUP_ID && done != NULL);
+    struct discard *discard = memory_new_zero(1, sizeof *discard);
+    *discard = (struct discard){
+        .broker = broker, .image = image, .done = done, .context = context};
+    enum status status = STATUS_OK;
+    if (!log_dir_is_new(broker->log_dir)) {
+        status = log_dir_each_partition(broker->log_dir, check_partition, discard);
+    }
     if (status != STATUS_OK) {
         log_warn("storage", "the data directory cannot be listed: %s", status_text(status));
+    }
+    discard->image = NULL;
+    if (discard->count == 0) {
+        end(discard);
+    } else if (planted(PLANT_STRAYS_FIRST)) {
+        strays_forgotten(discard, STATUS_OK);
+    } else {
+        group_journal_forget_groups(carrier, discard->groups, discard->count, strays_forgotten,
+                                    discard);
     }
 }
 

@@ -89,6 +89,13 @@ static void begin_with_image(struct metadata_log *log)
     image_difference(NULL, log->image, &log->changes);
 }
 
+static void leftovers_gone(void *context)
+{
+    struct metadata_log *log = context;
+    log->clearing = false;
+    metadata_rounds_go(log);
+}
+
 /* Everything that was in the group's log at the start is applied: makes the image. */
 static void begin(struct metadata_log *log)
 {
@@ -99,8 +106,8 @@ static void begin(struct metadata_log *log)
     }
     begin_with_image(log);
     log->ready = true;
-    leftovers_discard_partitions(log->broker, log->image);
-    metadata_rounds_go(log);
+    log->clearing = true;
+    leftovers_discard_partitions(log->group, log->image, leftovers_gone, log);
 }
 
 /* Whether a follower has applied whatever of its own log is committed: a leader is there, and has

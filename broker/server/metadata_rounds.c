@@ -191,7 +191,7 @@ static void send_round(struct metadata_log *log)
 static void round_due(struct shard_task *task)
 {
     struct metadata_log *log = container_of(task, struct metadata_log, round);
-    if (log->update != NULL || !log->ready || log->closed) {
+    if (log->update != NULL || !log->ready || log->clearing || log->closed) {
         return;
     }
     bool is_first = !log->announced;

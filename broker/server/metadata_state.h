@@ -59,6 +59,7 @@ struct metadata_log {
     bool ready;                          /* the image has what was there at the start */
     enum first_start first_start;
     uint64_t first_start_ms;             /* when the group was first looked at */
+    bool clearing;                       /* leftovers go first: no round begins (leftovers.h) */
     bool announced;                      /* the first round is over */
     bool closed;                         /* the broker ends: nothing is taken any more */
 

@@ -31,12 +31,34 @@ static uint64_t a_while_ns(uint64_t most_ms)
     return (50 + world_random(most_ms / hurry)) * MS_NS;
 }
 
+static void kill_node(struct sim_node *node, bool power);
+
+static void lose_power(void *context, uint64_t life)
+{
+    struct sim_node *node = context;
+    if (node->life == life) {
+        kill_node(node, true);
+    }
+}
+
+/* A write is cut off in the middle, after at most so many others. */
+static void tear(struct sim_node *node, uint64_t operations)
+{
+    if (node->broker != NULL) {
+        node_tear(node, world_random(operations), lose_power);
+    }
+}
+
+/* Some lose their power again before they have well begun. */
 static void start_again(void *context, uint64_t tag)
 {
     struct sim_node *node = context;
     (void)tag;
     if (node->broker == NULL && !node->is_away) {
         node_start(node);
+        if (active && world_chance(6)) {
+            tear(node, 40);
+        }
     }
 }
 
@@ -202,22 +224,6 @@ static void lose_disk(struct sim_node *node)
     world_after(a_while_ns(3000), start_again, node, 0);
 }
 
-static void lose_power(void *context, uint64_t life)
-{
-    struct sim_node *node = context;
-    if (node->life == life) {
-        kill_node(node, true);
-    }
-}
-
-/* A write is cut off in the middle: soon, or some writes later. */
-static void tear(struct sim_node *node)
-{
-    if (node->broker != NULL) {
-        node_tear(node, world_random(world_chance(2) ? 3 : 60), lose_power);
-    }
-}
-
 /* Some nodes hear only each other, and so do the others. */
 static void cut_in_halves(void)
 {
@@ -305,7 +311,7 @@ static void one_fault(enum fault_kind kind)
         lose_disk(node);
         break;
     case FAULT_TORN:
-        tear(node);
+        tear(node, world_chance(2) ? 3 : 60);
         break;
     case FAULT_HALVES:
         cut_in_halves();
