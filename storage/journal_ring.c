@@ -167,6 +167,27 @@ static enum status make_file(struct journal_ring *ring, uint32_t number)
     return STATUS_OK;
 }
 
+/* A crash came while it was made. Without space the ring does without it. */
+static enum status make_again(struct journal_ring *ring, struct journal_file *slot)
+{
+    enum status status = make_file(ring, slot->number);
+    if (status == STATUS_NO_SPACE) {
+        file_unref(slot->file);
+        slot->file = NULL;
+        status = STATUS_OK;
+    }
+    return status;
+}
+
+static bool has_files(const struct journal_ring *ring)
+{
+    uint32_t number = 0;
+    while (number < ring->file_count && ring->files[number].file == NULL) {
+        number++;
+    }
+    return number < ring->file_count;
+}
+
 static enum status open_existing(struct journal_ring *ring, struct journal_file *slot)
 {
     slot->generation = 0;
@@ -181,7 +202,7 @@ static enum status open_existing(struct journal_ring *ring, struct journal_file 
     }
     size -= size % JOURNAL_PAGE;
     if (size < 2 * JOURNAL_PAGE) {
-        return make_file(ring, slot->number); /* a crash came while it was made */
+        return make_again(ring, slot);
     }
     slot->size_bytes = size - JOURNAL_PAGE;
     bool filled = false;
@@ -201,6 +222,8 @@ static enum status open_files(struct journal_ring *ring)
     if (status == STATUS_OK && ring->file_count == 0) {
         ring->is_new = true;
         status = make_file(ring, 0);
+    } else if (status == STATUS_OK && !has_files(ring)) {
+        status = STATUS_NO_SPACE;
     }
     return status;
 }

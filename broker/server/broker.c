@@ -473,6 +473,34 @@ struct broker *broker_new(const struct config *config, bool threaded)
     return broker;
 }
 
+/* Where nothing was served yet there is nothing to wait with: whoever starts it has to know. */
+static void explain(const struct broker *broker, enum status status)
+{
+    uint32_t count;
+    const struct view *paths = config_data_directories(broker->config, &count);
+    assert(count > 0);
+    if (status == STATUS_NO_SPACE || status == STATUS_READ_ONLY) {
+        log_error("storage", "the broker cannot begin in %.*s: %s. %s and start it again",
+                  VIEW_PRINT(paths[0]), status_text(status),
+                  status == STATUS_NO_SPACE ? "Free some space (its journal alone takes up to "
+                                              "journal.size.bytes)"
+                                            : "Mount the file system writable");
+    }
+}
+
+static enum status open_storage(struct broker *broker)
+{
+    enum status status = open_directory(broker);
+    if (status == STATUS_OK) {
+        status = cluster_find_voters(broker);
+    }
+    if (status == STATUS_OK) {
+        status = open_journal(broker);
+    }
+    explain(broker, status);
+    return status;
+}
+
 enum status broker_open(struct broker *broker)
 {
     enum status status = resolve_listeners(broker);
@@ -489,13 +517,7 @@ enum status broker_open(struct broker *broker)
         status = open_acceptors(broker);
     }
     if (status == STATUS_OK) {
-        status = open_directory(broker);
-    }
-    if (status == STATUS_OK) {
-        status = cluster_find_voters(broker);
-    }
-    if (status == STATUS_OK) {
-        status = open_journal(broker);
+        status = open_storage(broker);
     }
     if (status == STATUS_OK) {
         describe_self(broker);

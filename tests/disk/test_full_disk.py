@@ -2,6 +2,7 @@
 """A file system that is really full, or becomes read-only: small ones, mounted in a mount namespace
 of this test's own. Skipped where mounting is not allowed.
 """
+import errno
 import os
 import shutil
 import subprocess
@@ -93,6 +94,18 @@ class Mounted:
         space = os.statvfs(self.path)
         return space.f_bavail * space.f_frsize >> 20
 
+    def take_the_rest(self):
+        """A file that takes all the space there is."""
+        path = os.path.join(self.path, "rest")
+        with open(path, "wb", buffering=0) as file:
+            for size in (1 << 20, 4096, 1):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError as why:
+                    assert why.errno == errno.ENOSPC, why
+        return path
+
     def __exit__(self, *_):
         self.unmount()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -130,7 +143,7 @@ def test_full_ext4():
 
 
 def test_start_on_a_full_disk():
-    """A broker that was killed on a full disk starts or says why it cannot; nothing is lost."""
+    """A broker that was killed on a full disk starts, and goes on when there is space."""
     with Mounted("ext4", 300) as disk:
         ballast = os.path.join(disk.path, "ballast")
         with open(ballast, "wb") as file:
@@ -141,22 +154,37 @@ def test_start_on_a_full_disk():
             account = Account(broker.port)
             account.put_until_error(limit=5000, size=100000)
             broker.kill9()
-            broker.spawn()
-            try:
-                broker.process.wait(5)
-                print("it ended with status %d" % broker.process.returncode)
-                broker.process = None
-            except subprocess.TimeoutExpired:
-                print("it runs")
-                broker.kill9()
-            os.unlink(ballast)
+            rest = disk.take_the_rest()
             broker.start()
+            error = account.put_until_error(limit=5000, size=100000)
+            assert error in (STORAGE_ERROR, None), error
+            log_says(broker, "ERROR", "Free some space")
+            os.unlink(rest)
+            os.unlink(ballast)
             account.wait_until_it_accepts()
             account.check()
             broker.stop()
         except BaseException:
             print(broker.log_tail())
             raise
+        finally:
+            broker.close()
+
+
+def test_first_start_on_a_full_disk():
+    """Nothing can be made there: the process ends, and says what to do."""
+    with Mounted("ext4", 100) as disk:
+        rest = disk.take_the_rest()
+        broker = Broker(SMALL, data_dir=os.path.join(disk.path, "data"))
+        try:
+            broker.spawn()
+            assert broker.process.wait(20) == 1
+            broker.process = None
+            log_says(broker, "ERROR", "cannot begin in", "Free some space",
+                     "start it again")
+            os.unlink(rest)
+            broker.start()
+            broker.stop()
         finally:
             broker.close()
 

@@ -356,6 +356,29 @@ START_TEST(entries_below_a_mark_hold_no_file)
 }
 END_TEST
 
+/* A crash came while a file was made, and now there is no room for it. */
+START_TEST(short_file_is_done_without_on_a_full_disk)
+{
+    struct fixture f;
+    struct file *file;
+    start(&f);
+    submit_entry(&f, 1);
+    work(&f);
+    journal_close(f.journal);
+    ck_assert_int_eq(file_open("/journal/00000007.journal", FILE_WRITE | FILE_CREATE, &file),
+                     STATUS_OK);
+    file_unref(file);
+    sim_disk_set_capacity(sim_disk_used() + 1);
+    ck_assert_int_eq(try_open(&f), STATUS_OK);
+    ck_assert_uint_eq(f.last_replayed[1], 1);
+    sim_disk_set_capacity(0);
+    submit_entry(&f, 1);
+    work(&f);
+    ck_assert_int_eq(f.failed, 0);
+    stop(&f);
+}
+END_TEST
+
 START_TEST(newer_version_is_refused)
 {
     struct fixture f;
@@ -393,6 +416,7 @@ int main(void)
     tcase_add_test(tests, idle_journal_writes_one_frame_and_no_more);
     tcase_add_test(tests, forgotten_group_holds_no_file);
     tcase_add_test(tests, entries_below_a_mark_hold_no_file);
+    tcase_add_test(tests, short_file_is_done_without_on_a_full_disk);
     tcase_add_test(tests, newer_version_is_refused);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
