@@ -48,13 +48,15 @@ static void client_gone(struct request *request)
 void forward_to_controller(struct request *request)
 {
     assert(request->connection != NULL);
-    assert(service_find(request->api_key)->refuse != NULL);
+    const struct service *service = service_find(request->api_key);
+    assert(service->refuse != NULL);
     struct forward *forward = request_take(request, 1, sizeof *forward);
     forward->request = request;
     forward->call = (struct controller_call){.api_key = request->api_key,
                                              .api_version = request->api_version,
                                              .client_id = request->client_id,
                                              .body = request->body,
+                                             .repeatable = service->reads,
                                              .done = forwarded};
     request->state = forward;
     request->cancel = client_gone;

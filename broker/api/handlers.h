@@ -64,6 +64,7 @@ void peer_moved_handle(struct request *request);
 void alter_configs_refuse(struct request *request, int16_t error);
 void incremental_alter_configs_refuse(struct request *request, int16_t error);
 void alter_partition_reassignments_refuse(struct request *request, int16_t error);
+void list_partition_reassignments_refuse(struct request *request, int16_t error);
 void create_topics_refuse(struct request *request, int16_t error);
 void delete_topics_refuse(struct request *request, int16_t error);
 void create_partitions_refuse(struct request *request, int16_t error);

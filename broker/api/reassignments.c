@@ -1,12 +1,11 @@
-/* AlterPartitionReassignments: a command of the controller, see broker/api/controller_request.h.
- * ListPartitionReassignments: what this node's topics say of groups that move; a client that has
- * just been told that a move began sees it at the node that told it. */
+/* AlterPartitionReassignments and ListPartitionReassignments: both are asked of the controller, see
+ * broker/api/controller_request.h. Whoever is told that nothing moves any more goes on to take a
+ * broker away: a node that lags behind must not say so. */
 #include <assert.h>
 
 #include "broker/api/controller_request.h"
 #include "broker/api/handlers.h"
 #include "broker/controller/topic_image.h"
-#include "broker/group/replicas.h"
 #include "messages/errors.h"
 #include "messages/list_partition_reassignments.h"
 
@@ -51,7 +50,7 @@ void alter_partition_reassignments_handle(struct request *request)
 
 struct listing {
     struct request *request;
-    struct list_partition_reassignments_response response;
+    struct list_partition_reassignments_response *response;
     int32_t capacity;
 };
 
@@ -98,7 +97,7 @@ static void add_partition(struct listing *listing, struct ONGOING_TOPIC *out, in
 static struct ONGOING_TOPIC *next_topic(struct listing *listing, const struct topic_image *topic,
                                         size_t partitions)
 {
-    struct list_partition_reassignments_response *response = &listing->response;
+    struct list_partition_reassignments_response *response = listing->response;
     if (response->topics_count == listing->capacity) {
         int32_t capacity = listing->capacity == 0 ? 16 : listing->capacity * 2;
         struct ONGOING_TOPIC *topics =
@@ -125,9 +124,8 @@ static bool any_moves(const struct topic_image *topic)
     return i < topic->group_count;
 }
 
-static void list_whole(void *context, struct topic_image *topic)
+static void list_whole(struct listing *listing, const struct topic_image *topic)
 {
-    struct listing *listing = context;
     if (!any_moves(topic)) {
         return;
     }
@@ -155,25 +153,50 @@ static void list_asked(struct listing *listing, const struct topic_image *topic,
             add_partition(listing, out, partition, topic_image_group(topic, partition));
         }
     }
-    listing->response.topics_count -= out->partitions_count == 0 ? 1 : 0;
+    listing->response->topics_count -= out->partitions_count == 0 ? 1 : 0;
 }
 
-void list_partition_reassignments_handle(struct request *request)
+static enum status list_moves(const struct controller *controller, struct request *request,
+                              struct record_list *records, void *response)
 {
     const struct list_partition_reassignments_request *message = request->message;
-    struct replicas *replicas = request->home->replicas;
-    struct listing listing = {.request = request,
-                              .response = list_partition_reassignments_response_default};
-    assert(message != NULL);
-    listing.response.error_message = VIEW_NULL;
-    if (message->topics_count < 0) {
-        replicas_each_topic(replicas, list_whole, &listing);
+    struct listing listing = {.request = request, .response = response};
+    struct topic_image *topic;
+    uint32_t cursor = 0;
+    (void)records; /* it changes nothing */
+    *listing.response = list_partition_reassignments_response_default;
+    listing.response->error_message = VIEW_NULL;
+    while (message->topics_count < 0 &&
+           (topic = image_next_topic(controller->image, &cursor)) != NULL) {
+        list_whole(&listing, topic);
     }
     for (int32_t i = 0; i < message->topics_count; i++) {
-        struct topic_image *topic = replicas_topic(replicas, message->topics[i].name);
+        topic = image_topic(controller->image, message->topics[i].name);
         if (topic != NULL) {
             list_asked(&listing, topic, &message->topics[i]);
         }
     }
-    request_answer(request, request->home, &listing.response);
+    return STATUS_OK;
+}
+
+static void fail_list(void *response, int16_t error)
+{
+    struct list_partition_reassignments_response *out = response;
+    *out = list_partition_reassignments_response_default;
+    out->error_code = error;
+    out->error_message = VIEW_NULL;
+}
+
+void list_partition_reassignments_refuse(struct request *request, int16_t error)
+{
+    struct list_partition_reassignments_response response;
+    fail_list(&response, error);
+    request_answer(request, request->home, &response);
+}
+
+void list_partition_reassignments_handle(struct request *request)
+{
+    static const struct controller_request_kind kind = {
+        sizeof(struct list_partition_reassignments_response), list_moves, fail_list};
+    controller_request_start(request, &kind);
 }

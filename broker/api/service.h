@@ -21,6 +21,7 @@ struct service {
     /* Not null: only the node that leads the metadata log can run it, so that others pass it on
      * (broker/api/forward.h). Answers it with this error when that cannot be done. */
     void (*refuse)(struct request *request, int16_t error);
+    bool reads; /* it changes nothing: where it is passed on to may be asked again */
 };
 
 /* Null when the key is not served. */
