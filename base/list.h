@@ -62,6 +62,12 @@ static inline struct list_link *list_first(const struct list *list)
     return list_is_empty(list) ? NULL : list->head.next;
 }
 
+/* The last link; null when the list is empty. */
+static inline struct list_link *list_last(const struct list *list)
+{
+    return list->head.previous == &list->head ? NULL : list->head.previous;
+}
+
 /* Takes the first link out, or returns null when the list is empty. */
 static inline struct list_link *list_pop_front(struct list *list)
 {

@@ -108,6 +108,7 @@ static void begin(struct metadata_log *log)
     log->ready = true;
     log->clearing = true;
     leftovers_discard_partitions(log->group, log->image, leftovers_gone, log);
+    metadata_rounds_take(log);
 }
 
 /* Whether a follower has applied whatever of its own log is committed: a leader is there, and has
@@ -140,11 +141,9 @@ static void start_over(struct metadata_log *log)
 {
     struct image *before = log->image;
     log->image = image_new(log->broker->config);
-    struct image_changes so_far = log->changes;
-    log->changes = (struct image_changes){0};
+    assert(log->changes.count == 0);
     read_from_start(log);
     image_changes_free(&log->changes);
-    log->changes = so_far;
     image_difference(before, log->image, &log->changes);
     image_free(before);
 }
@@ -170,7 +169,7 @@ static void metadata_applied(struct group *group, struct partition *partition, s
     } else {
         read_on(log); /* batches came that were not told one by one */
     }
-    metadata_rounds_go(log);
+    metadata_rounds_take(log);
 }
 
 static void metadata_led(struct group *group, bool leads)
@@ -262,6 +261,7 @@ void metadata_log_free(struct metadata_log *log)
         return;
     }
     image_changes_free(&log->changes);
+    metadata_rounds_free(log);
     image_free(log->image);
     fencing_free(&log->fencing);
     voter_address_free(log);

@@ -1,5 +1,6 @@
 /* Rounds: what the image has changed, taken over by every shard, one round at a time. Changes that
- * are applied meanwhile go with the next one. Happy path: a mail to each shard, which opens and
+ * are applied meanwhile go with the next one, and those that have to wait for others in it with the
+ * one after that (change_set.h). Happy path: a mail to each shard, which opens and
  * ends groups; the last one that has no group starting any more sends the round home; who waited
  * for what was in it is told. Nothing here can fail: a group that cannot be opened is there,
  * offline. A round is shared by all shards and freed on shard 0. */
@@ -9,14 +10,17 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "broker/controller/change_set.h"
 #include "broker/group/replicas.h"
 #include "broker/server/leftovers.h"
 #include "broker/server/metadata_members.h"
 #include "messages/errors.h"
 
 struct metadata_update {
+    struct list_link link;               /* among those to come */
     struct metadata_log *log;
-    struct image_changes changes;
+    struct change_set set;
+    bool brokers_changed;
     struct cluster_image *cluster;       /* null: the brokers are as they were */
     int64_t offset;                      /* of the log: what is below is in the changes */
     struct mail home;                    /* back on shard 0 when all are through */
@@ -105,6 +109,13 @@ static void deliver(struct metadata_log *log, int64_t offset)
     end_waits(log, KAFKA_NONE, is_below, offset);
 }
 
+static void update_free(struct metadata_update *update)
+{
+    change_set_free(&update->set);
+    cluster_image_unref(update->cluster);
+    free(update);
+}
+
 static void update_home(struct shard *shard, struct mail *mail)
 {
     struct metadata_update *update = container_of(mail, struct metadata_update, home);
@@ -114,9 +125,7 @@ static void update_home(struct shard *shard, struct mail *mail)
     (void)shard;
     log->update = NULL;
     deliver(log, update->offset);
-    image_changes_free(&update->changes);
-    cluster_image_unref(update->cluster);
-    free(update);
+    update_free(update);
     if (atomic_load(&log->broker->closing)) {
         return; /* what is not in force yet will be at the next start */
     }
@@ -163,21 +172,54 @@ static void update_visits(struct shard *shard, struct mail *mail)
         metadata_members_link(shard, shard->replicas->cluster, update->cluster);
         replicas_set_cluster(shard->replicas, update->cluster);
     }
-    replicas_change(shard->replicas, &update->changes);
+    replicas_change(shard->replicas, &update->set.changes);
     replicas_group_started(shard->replicas);
 }
 
-/* Takes the changes over and sends them round. */
-static void send_round(struct metadata_log *log)
+static struct metadata_update *update_add(struct metadata_log *log)
 {
-    struct broker *broker = log->broker;
     struct metadata_update *update = memory_new_zero(1, sizeof *update);
     update->log = log;
-    update->changes = log->changes;
-    update->offset = log->reader.offset;
-    log->changes = (struct image_changes){0};
+    update->offset = log->rounds_end;
+    list_push_back(&log->updates, &update->link);
+    return update;
+}
+
+static struct metadata_update *update_of(struct list_link *link)
+{
+    return container_of(link, struct metadata_update, link);
+}
+
+void metadata_rounds_take(struct metadata_log *log)
+{
+    struct image_changes *changes = &log->changes;
+    struct list_link *last = list_last(&log->updates);
+    struct metadata_update *update = last == NULL ? NULL : update_of(last);
+    if (update == NULL && (changes->count > 0 || changes->brokers_changed)) {
+        update = update_add(log);
+    }
+    for (size_t i = 0; i < changes->count; i++) {
+        if (!change_set_add(&update->set, &changes->items[i])) {
+            update = update_add(log);
+            bool is_taken = change_set_add(&update->set, &changes->items[i]);
+            assert(is_taken);
+            (void)is_taken;
+        }
+    }
+    log->rounds_end = log->reader.offset;
+    if (update != NULL) {
+        update->brokers_changed |= changes->brokers_changed;
+        update->offset = log->rounds_end;
+    }
+    image_changes_free(changes);
+    metadata_rounds_go(log);
+}
+
+static void send_round(struct metadata_log *log, struct metadata_update *update)
+{
+    struct broker *broker = log->broker;
     log->update = update;
-    if (update->changes.brokers_changed) {
+    if (update->brokers_changed) {
         update->cluster = cluster_image_new(log->image, &broker->self);
     }
     atomic_init(&update->shards_left, broker->shard_count);
@@ -188,17 +230,29 @@ static void send_round(struct metadata_log *log)
     }
 }
 
+/* The first round goes even when there is nothing in it: behind it the broker is open. */
 static void round_due(struct shard_task *task)
 {
     struct metadata_log *log = container_of(task, struct metadata_log, round);
     if (log->update != NULL || !log->ready || log->clearing || log->closed) {
         return;
     }
-    bool is_first = !log->announced;
-    if (is_first || log->changes.count > 0 || log->changes.brokers_changed) {
-        send_round(log);
+    if (list_is_empty(&log->updates) && !log->announced) {
+        update_add(log);
+    }
+    struct list_link *next = list_pop_front(&log->updates);
+    if (next != NULL) {
+        send_round(log, update_of(next));
     } else {
-        deliver(log, log->reader.offset);
+        deliver(log, log->rounds_end);
+    }
+}
+
+void metadata_rounds_free(struct metadata_log *log)
+{
+    struct list_link *link;
+    while ((link = list_pop_front(&log->updates)) != NULL) {
+        update_free(update_of(link));
     }
 }
 
@@ -210,6 +264,7 @@ void metadata_rounds_go(struct metadata_log *log)
 void metadata_rounds_init(struct metadata_log *log)
 {
     list_init(&log->waits);
+    list_init(&log->updates);
     atomic_init(&log->delivered, 0);
     log->round.run = round_due;
 }

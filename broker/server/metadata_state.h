@@ -63,8 +63,10 @@ struct metadata_log {
     bool announced;                      /* the first round is over */
     bool closed;                         /* the broker ends: nothing is taken any more */
 
-    struct image_changes changes;        /* applied, and not yet sent round */
+    struct image_changes changes;        /* applied, and not yet given to a round */
     struct metadata_update *update;      /* the round under way; null: none */
+    struct list updates;                 /* the rounds to come, in order */
+    int64_t rounds_end;                  /* what is below was given to rounds, or changed nothing */
     struct shard_task round;             /* begins the next one */
     _Atomic int64_t delivered;           /* what is below is in force on every shard */
     struct list waits;                   /* struct metadata_wait */
@@ -88,8 +90,14 @@ struct metadata_log {
     bool snapshotting;
 };
 
-/* There are changes, or the image has moved on: a round begins when none is under way. */
+/* The image has moved on to where the reader is: its changes go to the rounds to come. */
+void metadata_rounds_take(struct metadata_log *log);
+
+/* Begins the next round when none is under way. */
 void metadata_rounds_go(struct metadata_log *log);
+
+/* Forgets the rounds to come; for metadata_log_free. */
+void metadata_rounds_free(struct metadata_log *log);
 
 /* Starts with no round; for metadata_log_start. */
 void metadata_rounds_init(struct metadata_log *log);

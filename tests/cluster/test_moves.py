@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import cases  # noqa: E402
 from client import LOST, NONE, batch, read_batches, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
+from faulty import Faulty  # noqa: E402
 
 TIMED_OUT = 7
 UNKNOWN_TOPIC, INVALID_ASSIGNMENT, INVALID_FACTOR = 3, 39, 38
@@ -58,9 +59,9 @@ def replicas(cluster, node, topic, partition=0):
     return cluster.partition(node, topic, partition)["replicaNodes"]
 
 
-def wait_moved(cluster, timeout_s=60):
+def wait_moved(cluster, timeout_s=60, nodes=None):
     wait_for("the end of all moves", lambda: not any(
-        ongoing(cluster, node) for node in cluster.running()), timeout_s)
+        ongoing(cluster, node) for node in nodes or cluster.running()), timeout_s)
 
 
 def has_data(cluster, node, topic, partition=0):
@@ -392,6 +393,78 @@ def test_elections():
             cluster.kill(node)
         wait_for("no leader that could be elected", lambda: elect(
             cluster, UNCLEAN, asked[:1])["t", 0] == NO_ELIGIBLE)
+
+
+def create_on(cluster, topic, nodes):
+    with cluster.connect(1, 20.0) as client:
+        answer = client.call("CreateTopics", 7, timeoutMs=20000, topics=[
+            {"name": topic, "numPartitions": -1, "replicationFactor": -1, "assignments": [
+                {"partitionIndex": 0, "brokerIds": nodes}]}])
+    assert answer["topics"][0]["errorCode"] == NONE, answer
+
+
+def whole_copy(cluster, node, topic, count):
+    """Waits until the node has all in its own directory, and has it after a restart too."""
+    path = os.path.join(cluster[node].data_dir, topic + "-0")
+    wait_for("all replicas in sync", lambda: len(
+        cluster.partition(1, topic, 0)["isrNodes"]) == 3, 30)
+    for _ in range(2):
+        def found():
+            data = b""
+            for name in sorted(os.listdir(path) if os.path.exists(path) else ()):
+                if name.endswith(".log"):
+                    with open(os.path.join(path, name), "rb") as log:
+                        data += log.read()
+            return sum(len(one.values) for one in read_batches(data))
+
+        wait_for("%d records in %s" % (count, path), lambda: found() == count, 30)
+        assert "offline" not in cluster[node].log_tail(1000), cluster[node].log_tail(20)
+        cluster.restart(node)
+
+
+def hold_up(cluster):
+    """Node 4 has topic t, and is busy from now on: u leaves it, and its disk stands still."""
+    for topic in ("u", "t"):
+        create_on(cluster, topic, [1, 2, 4])
+    for i in range(20):
+        cluster.produce("t", 0, batch([b"%d" % i]))
+    wait_for("its files", lambda: has_data(cluster, 4, "t"))
+    cluster[4].fault("STALL")
+    assert reassign(cluster, "u", {0: [1, 2, 3]}) == {0: NONE}
+    wait_moved(cluster, nodes=(1,))
+
+
+def test_a_partition_leaves_and_comes_back_while_its_node_is_busy():
+    """The node learns of both at once, and must not remove what has come back."""
+    with Cluster(4, voters=3, kind=Faulty) as cluster:
+        hold_up(cluster)
+        assert reassign(cluster, "t", {0: [1, 2, 3]}) == {0: NONE}
+        wait_moved(cluster, nodes=(1,))
+        assert reassign(cluster, "t", {0: [1, 2, 4]}) == {0: NONE}
+        for i in range(20, 30):
+            cluster.produce("t", 0, batch([b"%d" % i]))
+        cluster[4].heal()
+        wait_moved(cluster)
+        whole_copy(cluster, 4, "t", 30)
+
+
+def test_a_node_that_hears_nothing_does_not_say_that_nothing_moves():
+    """An operator would take the broker away."""
+    with Cluster(4, voters=3, kind=Faulty) as cluster:
+        cluster.create_topic("t", 1, 3)
+        assert reassign(cluster, "t", {0: [1, 2, 3]}) == {0: NONE}
+        wait_moved(cluster)
+        cluster[4].fault("STALL")
+        assert reassign(cluster, "t", {0: [1, 2, 4]}) == {0: NONE}
+        assert ongoing(cluster, 1)["t", 0][1:] == ([4], [3])
+        try:
+            with cluster.connect(4, 3.0) as client:
+                answer = client.call("ListPartitionReassignments", 0, timeoutMs=2000, topics=None)
+            assert answer["errorCode"] != NONE or answer["topics"], answer
+        except LOST:
+            pass  # it cannot say until it has heard what the others know
+        cluster[4].heal()
+        wait_moved(cluster)
 
 
 def test_leaders_are_balanced():

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "base/memory.h"
+#include "broker/config/topic_name.h"
 #include "broker/controller/cluster_image.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/directory.h"
@@ -350,6 +351,38 @@ static void check_places(struct roll_call *call, const struct sim_node *node)
     }
 }
 
+struct inventory {
+    struct roll_call *call;
+    const struct sim_node *node;
+};
+
+static void check_directory(void *context, const struct log_dir_partition *found)
+{
+    const struct inventory *inventory = context;
+    const struct sim_node *node = inventory->node;
+    struct view name = view_text(found->topic);
+    const struct topic_image *topic = replicas_topic(node->broker->shards[0].replicas, name);
+    bool is_wanted = view_is(name, TOPIC_CLUSTER_METADATA) ||
+                     (topic != NULL && topic_image_has(topic, found->partition) &&
+                      partition_group_has(topic_image_group(topic, found->partition), node->id));
+    if (!is_wanted) {
+        inventory->call->whole = false;
+        world_say("node %d still has a directory of %s-%d", node->id, found->topic,
+                  found->partition);
+    }
+}
+
+/* Whether the node's disk holds nothing of partitions that it has not. */
+static void check_inventory(struct roll_call *call, const struct sim_node *node)
+{
+    struct inventory inventory = {call, node};
+    node_enter_place(node->id);
+    enum status status =
+        log_dir_each_partition(node->broker->log_dir, check_directory, &inventory);
+    node_leave_place(node->id);
+    world_require(status == STATUS_OK, "node %d: %s", node->id, status_text(status));
+}
+
 bool check_is_whole(bool tell)
 {
     struct roll_call call = {.tell = tell, .whole = true};
@@ -365,6 +398,9 @@ bool check_is_whole(bool tell)
             }
         }
         check_places(&call, node);
+    }
+    for (int n = 0; n < cluster.count && call.whole; n++) {
+        check_inventory(&call, &cluster.nodes[n]);
     }
     return call.whole;
 }
