@@ -295,11 +295,11 @@ static struct partition *add_partition(struct group *group, int32_t number)
 }
 
 static void open_partition(struct group *group, int32_t number,
-                           const struct checkpoint *checkpoint, bool all_in_journal)
+                           const struct checkpoint *checkpoint, bool comes_again)
 {
     struct partition *partition = add_partition(group, number);
     struct log_damage damage;
-    enum status status = topic_log_open(partition, checkpoint, all_in_journal, &damage);
+    enum status status = topic_log_open(partition, checkpoint, comes_again, &damage);
     if (status == STATUS_OK && damage.file[0] == '\0') {
         partition->next_offset = partition_log_end(partition->log);
         return;
@@ -316,14 +316,14 @@ static void open_partition(struct group *group, int32_t number,
 
 /* Those that the topic gives to this group and that are not open yet: always the highest ones. */
 static void open_partitions(struct group *group, const struct checkpoint *checkpoint,
-                            bool all_in_journal)
+                            bool comes_again)
 {
     int32_t from = group->partition_count == 0
                        ? 0
                        : group->partitions[group->partition_count - 1]->number + 1;
     int32_t number;
     while ((number = topic_log_next_partition(group, from)) >= 0) {
-        open_partition(group, number, checkpoint, all_in_journal);
+        open_partition(group, number, checkpoint, comes_again);
         from = number + 1;
     }
 }
@@ -456,6 +456,17 @@ static void could_not_open(struct group *group)
     }
 }
 
+/* Whether what the logs lack without a checkpoint is to be had elsewhere. The journal may have all
+ * of the group. And where there are other replicas, logs without a checkpoint or the journal's mark
+ * of one are the beginning of a copy that was cut off: nothing in them was ever promised. */
+static bool comes_again(const struct group *group, const struct checkpoint *checkpoint,
+                        const struct journal_boot *boot)
+{
+    bool has_others = group->member_count > 0;
+    bool is_unpromised = checkpoint->index == 0 && (boot == NULL || boot->mark == 0);
+    return boot_is_whole(boot) || (has_others && is_unpromised);
+}
+
 enum status group_open(struct shard *shard, const struct group_start *start, struct group **out)
 {
     struct group *group = memory_new_zero(1, sizeof *group);
@@ -472,8 +483,8 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     directory_add(&shard->broker->directory, group->id);
     struct checkpoint checkpoint;
     read_checkpoint(group, &checkpoint, start->existed || start->topic == NULL);
-    open_partitions(group, &checkpoint, boot_is_whole(start->boot));
     group_members_begin(group, start, &checkpoint);
+    open_partitions(group, &checkpoint, comes_again(group, &checkpoint, start->boot));
     group_loss_begin(group, start);
     create_raft(group, &checkpoint, start->boot);
     checkpoint_free(&checkpoint);

@@ -77,16 +77,16 @@ struct uuid topic_log_id(const struct group *group)
 }
 
 enum status topic_log_open(struct partition *partition, const struct checkpoint *checkpoint,
-                           bool all_in_journal, struct log_damage *damage)
+                           bool comes_again, struct log_damage *damage)
 {
     struct group *group = partition->group;
     struct uuid topic_id = topic_log_id(group);
     const struct checkpoint_partition *known =
         checkpoint_find(checkpoint, topic_id, partition->number);
     /* A checkpoint lists every partition that had been written: of others nothing is vouched for,
-     * and all of it comes from the journal. Without a checkpoint and the journal's beginning,
-     * everything in the log has to be checked. */
-    int64_t unlisted = checkpoint->index > 0 || all_in_journal ? 0 : -1;
+     * and all of it comes from the journal. Without a checkpoint, unless all of it comes again,
+     * everything in the log has to be whole. */
+    int64_t unlisted = checkpoint->index > 0 || comes_again ? 0 : -1;
     struct log_recovery recovery = {
         .next_offset = known == NULL ? unlisted : known->next_offset,
         .log_start = known == NULL ? unlisted : known->log_start,

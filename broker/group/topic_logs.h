@@ -22,11 +22,11 @@ int32_t topic_log_next_partition(const struct group *group, int32_t from);
 const char *topic_log_name(const struct group *group);
 struct uuid topic_log_id(const struct group *group);
 
-/* Opens the log of a partition, recovering from what the checkpoint says. `all_in_journal`: without
- * a checkpoint, the journal still holds every entry of the group, so that an unsynced tail may be
- * given up. */
+/* Opens the log of a partition, recovering from what the checkpoint says. `comes_again`: without a
+ * checkpoint, what a damaged place in the log hides is to be had from the journal or from others,
+ * so that it may be given up. */
 MUST_USE enum status topic_log_open(struct partition *partition,
-                                    const struct checkpoint *checkpoint, bool all_in_journal,
+                                    const struct checkpoint *checkpoint, bool comes_again,
                                     struct log_damage *damage);
 
 /* What a checkpoint says of the group's partitions: a new array (the caller's), and how many are in

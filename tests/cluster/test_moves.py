@@ -448,6 +448,34 @@ def test_a_partition_leaves_and_comes_back_while_its_node_is_busy():
         whole_copy(cluster, 4, "t", 30)
 
 
+def spoil(path, position):
+    """What a power cut leaves where a page was not written and a later one was."""
+    with open(path, "r+b") as log:
+        assert log.seek(0, os.SEEK_END) > position + 8192
+        log.seek(position)
+        log.write(bytes(4096))
+
+
+def test_a_copy_that_was_cut_off_begins_again():
+    """Nothing of it was synced and nobody was promised anything: what is spoiled is copied anew."""
+    with Cluster(4, voters=3, overrides={"ottla.shards": 1}) as cluster:
+        create_on(cluster, "t", [1, 2, 3])
+        for _ in range(40):
+            cluster.produce("t", 0, batch([bytes(50000)] * 2))
+        cluster.alter_configs(4, "", {"follower.replication.throttled.rate": "400000"})
+        cluster.alter_configs(2, "t", {"follower.replication.throttled.replicas": "*"})
+        assert reassign(cluster, "t", {0: [1, 2, 4]}) == {0: NONE}
+        path = os.path.join(cluster[4].data_dir, "t-0", "%020d.log" % 0)
+        wait_for("a beginning of the copy", lambda: os.path.exists(path) and
+                 os.path.getsize(path) > 500000)
+        cluster.kill(4)
+        spoil(path, 150000)
+        cluster.start(4)
+        cluster.alter_configs(4, "", {"follower.replication.throttled.rate": None})
+        wait_moved(cluster)
+        whole_copy(cluster, 4, "t", 80)
+
+
 def test_a_node_that_hears_nothing_does_not_say_that_nothing_moves():
     """An operator would take the broker away."""
     with Cluster(4, voters=3, kind=Faulty) as cluster:
