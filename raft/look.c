@@ -51,6 +51,11 @@ uint64_t raft_start_term(const struct raft *raft)
     return raft->window.start_term;
 }
 
+bool raft_is_saved(const struct raft *raft)
+{
+    return raft->saved_term == raft->term && raft->saved_vote == raft->voted_for;
+}
+
 uint64_t raft_durable_index(const struct raft *raft)
 {
     return raft->durable;

@@ -339,6 +339,8 @@ uint64_t raft_term(const struct raft *raft);
 /* The node believed to lead the current term, or RAFT_NO_NODE. */
 int32_t raft_leader(const struct raft *raft);
 int32_t raft_voted_for(const struct raft *raft);
+/* Whether term and vote are durable as they are now. */
+bool raft_is_saved(const struct raft *raft);
 uint64_t raft_commit_index(const struct raft *raft);
 uint64_t raft_last_index(const struct raft *raft);
 uint64_t raft_last_term(const struct raft *raft);

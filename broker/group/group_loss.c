@@ -134,11 +134,19 @@ bool group_loss_lets_lead(const struct group *group, uint64_t term)
            planted(PLANT_LEADER_BELIEVED);
 }
 
-static void leave(struct group *group)
+/* It does not keep the directory incomplete any more. */
+static void uncount(struct group *group)
 {
     int before = atomic_fetch_sub(&group->shard->broker->groups_catching_up, 1);
-    assert(group->loss != NULL && before > 0);
+    assert(group->loss == NULL && before > 0);
     (void)before;
+    group->is_rejoining = false;
+}
+
+static void leave(struct group *group)
+{
+    assert(group->loss != NULL && !group->is_rejoining);
+    group->is_rejoining = true;
     if (group->loss->is_asking) {
         peers_cancel(group->shard, &group->loss->call);
     }
@@ -146,9 +154,19 @@ static void leave(struct group *group)
     group->loss = NULL;
 }
 
+static bool has_caught_up(const struct group *group)
+{
+    bool is_durable = raft_durable_index(group->raft) >= group->catch_up_to ||
+                      planted(PLANT_COMPLETE_UNSYNCED);
+    return group->applied_index >= group->catch_up_to && is_durable;
+}
+
 bool group_loss_is_over(struct group *group)
 {
-    if (group->loss == NULL || group->applied_index < group->catch_up_to) {
+    if (group->is_rejoining && (raft_is_saved(group->raft) || planted(PLANT_COMPLETE_UNSYNCED))) {
+        uncount(group);
+    }
+    if (group->loss == NULL || !has_caught_up(group)) {
         return false;
     }
     leave(group);
@@ -166,5 +184,8 @@ void group_loss_end(struct group *group)
 {
     if (group->loss != NULL) {
         leave(group);
+    }
+    if (group->is_rejoining) {
+        uncount(group);
     }
 }

@@ -25,8 +25,9 @@ bool group_loss_lets_pass(struct group *group, const struct raft_message *messag
 /* Whether a leader of this term may bring the group up to date. */
 bool group_loss_lets_lead(const struct group *group, uint64_t term);
 
-/* Entries may have been applied: whether the group has what it needs. If so it votes again once the
- * caller has fed REJOIN. */
+/* After a step: whether the group has what it needs, on the disk. If so it votes again once the
+ * caller has fed REJOIN, and counts as catching up until what that saves is on the disk too: the
+ * directory must not pass for complete before a power cut would leave it so. */
 bool group_loss_is_over(struct group *group);
 
 /* Nothing was lost: the cluster is new. */
