@@ -179,6 +179,21 @@ static size_t join(const struct raft *raft, const struct raft_member *members, s
     return total;
 }
 
+static void leave_joint(struct raft *raft)
+{
+    struct raft_member members[RAFT_MEMBERS_MAX];
+    size_t count = 0;
+    for (uint32_t i = 0; i < raft->active.count; i++) {
+        struct raft_member member = raft->active.members[i];
+        member.flags &= RAFT_VOTER | RAFT_LEARNER;
+        if (member.flags != 0) {
+            members[count++] = member;
+        }
+    }
+    raft_reason(raft, "the joint configuration is committed");
+    append_members(raft, members, count);
+}
+
 enum raft_result raft_change_members(struct raft *raft, const struct raft_member *members,
                                      size_t count)
 {
@@ -204,25 +219,13 @@ enum raft_result raft_change_members(struct raft *raft, const struct raft_member
     }
     if (voters_change && !planted(PLANT_JOINT_LEFT_OUT)) {
         append_members(raft, joint, total);
+        if (planted(PLANT_JOINT_LEFT_EARLY) && raft_configuration_is_joint(&raft->active)) {
+            leave_joint(raft);
+        }
     } else if (changes) {
         append_members(raft, members, count);
     }
     return RAFT_OK;
-}
-
-static void leave_joint(struct raft *raft)
-{
-    struct raft_member members[RAFT_MEMBERS_MAX];
-    size_t count = 0;
-    for (uint32_t i = 0; i < raft->active.count; i++) {
-        struct raft_member member = raft->active.members[i];
-        member.flags &= RAFT_VOTER | RAFT_LEARNER;
-        if (member.flags != 0) {
-            members[count++] = member;
-        }
-    }
-    raft_reason(raft, "the joint configuration is committed");
-    append_members(raft, members, count);
 }
 
 void raft_continue_change(struct raft *raft)

@@ -89,7 +89,8 @@ void group_members_apply(struct group *group, const struct raft_entry *entry)
 void group_members_save(const struct group *group, struct checkpoint *checkpoint)
 {
     assert(checkpoint->members == NULL);
-    if (group->member_count == 0 && group->members_index == 0) {
+    bool is_first = group->member_count == 0 && group->members_index == 0;
+    if (is_first || planted(PLANT_MEMBERS_NOT_SAVED)) {
         return;
     }
     struct raft_member alone = {.id = group->shard->broker->node_id, .flags = RAFT_VOTER};

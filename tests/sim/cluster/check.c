@@ -33,6 +33,8 @@ struct term_leader {
         uint64_t term;
     } key;
     int32_t node;
+    uint64_t commit;             /* when it was last seen */
+    uint64_t members_index;
     UT_hash_handle hh;
 };
 
@@ -79,6 +81,7 @@ int64_t check_committed_end(int partition)
 
 void check_end(void)
 {
+    check_members_forget();
     struct term_leader *leader;
     struct term_leader *next_leader;
     HASH_ITER(hh, leaders, leader, next_leader) {
@@ -99,6 +102,33 @@ void check_end(void)
     }
 }
 
+/* What a leader commits by counting is of its own term; what is before it comes with it. */
+static void check_commit(const struct group *group, struct term_leader *leader)
+{
+    uint64_t commit = raft_commit_index(group->raft);
+    if (commit > leader->commit && commit > raft_start_index(group->raft)) {
+        world_require(raft_entry_at(group->raft, commit)->term == leader->key.term,
+                      "group %" PRIu64 ": the leader of term %" PRIu64 " commits an entry of term "
+                      "%" PRIu64, group->id, leader->key.term,
+                      raft_entry_at(group->raft, commit)->term);
+    }
+    leader->commit = commit;
+}
+
+/* A leader changes the members when the change before is committed, and not earlier. */
+static void check_changes(const struct group *group, struct term_leader *leader)
+{
+    uint64_t latest = raft_members_index(group->raft);
+    uint64_t index = raft_commit_index(group->raft) + 1;
+    for (; latest > leader->members_index && index < latest; index++) {
+        world_require(raft_entry_at(group->raft, index)->kind != RAFT_ENTRY_CONFIGURATION,
+                      "group %" PRIu64 ": node %d changes the members at entry %" PRIu64
+                      " though entry %" PRIu64 " is not committed", group->id, leader->node, latest,
+                      index);
+    }
+    leader->members_index = latest;
+}
+
 static void note_leader(const struct sim_node *node, const struct group *group)
 {
     struct term_leader *known = NULL;
@@ -111,6 +141,8 @@ static void note_leader(const struct sim_node *node, const struct group *group)
         known = memory_new_zero(1, sizeof *known);
         known->key = probe.key;
         known->node = node->id;
+        known->commit = raft_commit_index(group->raft);
+        known->members_index = raft_members_index(group->raft);
         HASH_ADD(hh, leaders, key, sizeof known->key, known);
         world_say("group %" PRIu64 ": node %d leads term %" PRIu64, group->id, node->id,
                   probe.key.term);
@@ -118,6 +150,8 @@ static void note_leader(const struct sim_node *node, const struct group *group)
     }
     world_require(known->node == node->id, "group %" PRIu64 " has two leaders in term %" PRIu64
                   ": nodes %d and %d", group->id, probe.key.term, known->node, node->id);
+    check_commit(group, known);
+    check_changes(group, known);
 }
 
 void __real_group_window_release(struct group *group);
@@ -133,6 +167,7 @@ void __wrap_group_window_release(struct group *group)
     world_require(group->applied_index <= raft_commit_index(group->raft),
                   "node %d applies more of group %" PRIu64 " than is committed", node->id,
                   group->id);
+    check_members(group);
     __real_group_window_release(group);
 }
 

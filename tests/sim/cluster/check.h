@@ -1,13 +1,16 @@
 /* What must be true at every moment, looked at with each step of a group and each batch applied.
  *
  * One leader in each term of a group; what is committed at an offset of a partition is the same on
- * every node and for ever; ends of logs do not go back while a process lives.
+ * every node and for ever; ends of logs do not go back while a process lives. A leader commits by
+ * counting only what is of its term, and changes the members one step after the other.
  */
 #ifndef OTTLA_TESTS_SIM_CLUSTER_CHECK_H
 #define OTTLA_TESTS_SIM_CLUSTER_CHECK_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+struct group;
 
 /* Nothing is known yet; and forgets it again. */
 void check_start(void);
@@ -22,6 +25,11 @@ int64_t check_committed_end(int partition);
 
 /* Whether all nodes that run know this one as fenced, or all know it as there. */
 bool check_is_known(int32_t node, bool fenced);
+
+/* Who the members of a group are follows from what it has applied, on every node. check_end
+ * forgets what is known of them. */
+void check_members(const struct group *group);
+void check_members_forget(void);
 
 /* Compares all replicas' logs: where they begin and end, and their epochs. */
 void check_replicas(void);

@@ -198,7 +198,11 @@ static void beaten(void *owner, const void *message)
 {
     struct client *client = owner;
     const struct heartbeat_response *response = message;
-    if (is_good(client, response == NULL ? NULL : &response->error_code, "Heartbeat")) {
+    if (client->member.is_late) {
+        world_require(response == NULL || response->error_code != KAFKA_NONE,
+                      "a heartbeat of generation %d is taken", client->member.generation - 1);
+        client_later(client, PACE_MS);
+    } else if (is_good(client, response == NULL ? NULL : &response->error_code, "Heartbeat")) {
         world_require(client->member.generation >= client->member.newest,
                       "a heartbeat of generation %d is taken in generation %d",
                       client->member.generation, client->member.newest);
@@ -206,14 +210,16 @@ static void beaten(void *owner, const void *message)
     }
 }
 
-static void beat(struct client *client)
+/* Or as if the latest rebalance had not been. */
+static void beat(struct client *client, bool is_late)
 {
     struct heartbeat_request request = heartbeat_request_default;
     request.group_id = GROUP_NAME;
-    request.generation_id = client->member.generation;
+    request.generation_id = client->member.generation - is_late;
     request.member_id = view_text(client->member.id);
     request.group_instance_id = VIEW_NULL;
     client->member.newest = newest;
+    client->member.is_late = is_late;
     caller_ask(&client->caller, client->node, API_HEARTBEAT, HEARTBEAT_VERSION, &request, beaten);
 }
 
@@ -368,18 +374,18 @@ static void be_a_member(struct client *client)
         client_later(client, 1);
         break;
     case 3: case 4: case 5:
-        if (member->owned != 0 && member->generation > 1) {
+        if (member->owned != 0 && member->generation > 1 && world_chance(2)) {
             commit(client, true);
             break;
         }
-        beat(client);
+        beat(client, member->generation > 1);
         break;
     default:
         if (member->owned != 0 && world_chance(2)) {
             commit(client, false);
             break;
         }
-        beat(client);
+        beat(client, false);
         break;
     }
 }
@@ -397,7 +403,7 @@ void member_next(struct client *client)
     } else if (client->member.must_read || (clients_are_stopping() && !client->done)) {
         fetch(client);
     } else if (clients_are_stopping()) {
-        beat(client);
+        beat(client, false);
     } else {
         be_a_member(client);
     }

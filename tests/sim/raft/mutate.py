@@ -39,7 +39,7 @@ MUTATIONS = [
     ('length of the candidate\'s log not compared', 'election.c',
      'request->index < last)) {', 'request->index + 100000 < last)) {'),
     ('entries of older terms committed by counting', 'replication.c',
-     'term == raft->term) {\n        raft_commit_to', 'term > 0) {\n        raft_commit_to'),
+     '(term == raft->term || planted(PLANT_OLD_TERM_COUNTED))) {', 'term > 0) {'),
     ('leader counts itself before it is durable', 'quorum.c',
      'return peer == NULL ? raft->durable : peer->match;',
      'return peer == NULL ? raft_window_last(&raft->window) : peer->match;'),
