@@ -179,13 +179,12 @@ static enum status make_again(struct journal_ring *ring, struct journal_file *sl
     return status;
 }
 
-static bool has_files(const struct journal_ring *ring)
+/* Frames say how many files there are, and one of those that is not there is a loss. */
+static void forget_last_without_file(struct journal_ring *ring)
 {
-    uint32_t number = 0;
-    while (number < ring->file_count && ring->files[number].file == NULL) {
-        number++;
+    while (ring->file_count > 0 && ring->files[ring->file_count - 1].file == NULL) {
+        ring->file_count--;
     }
-    return number < ring->file_count;
 }
 
 static enum status open_existing(struct journal_ring *ring, struct journal_file *slot)
@@ -222,8 +221,9 @@ static enum status open_files(struct journal_ring *ring)
     if (status == STATUS_OK && ring->file_count == 0) {
         ring->is_new = true;
         status = make_file(ring, 0);
-    } else if (status == STATUS_OK && !has_files(ring)) {
-        status = STATUS_NO_SPACE;
+    } else if (status == STATUS_OK) {
+        forget_last_without_file(ring);
+        status = ring->file_count == 0 ? STATUS_NO_SPACE : STATUS_OK;
     }
     return status;
 }

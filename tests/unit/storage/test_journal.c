@@ -375,6 +375,11 @@ START_TEST(short_file_is_done_without_on_a_full_disk)
     submit_entry(&f, 1);
     work(&f);
     ck_assert_int_eq(f.failed, 0);
+    journal_close(f.journal);
+    memset(f.first_replayed, 0, sizeof f.first_replayed);
+    ck_assert_int_eq(try_open(&f), STATUS_OK);
+    ck_assert_uint_eq(f.last_replayed[1], 2);
+    ck_assert_uint_eq(f.damages, 0); /* nobody looks for that file */
     stop(&f);
 }
 END_TEST
