@@ -16,7 +16,8 @@
 #include "storage/journal_format.h"
 
 enum {
-    FILL_STEP_BYTES = 256 * 1024,
+    FILL_STEP_BYTES = 64 * 1024, /* a frame that comes meanwhile waits for one step */
+    LARGE_FRAME_BYTES = 128 * 1024,
     FILL_AHEAD_BYTES = 4 * 1024 * 1024,
     DEFAULT_FILE_BYTES = 16 * 1024 * 1024,
     DEFAULT_FILES = 32,
@@ -37,25 +38,33 @@ static void path_of(const struct journal_ring *ring, uint32_t number, char path[
     assert(length > 0 && length < FILE_PATH_MAX);
 }
 
-/* Opens a file of the ring the way frames are written. */
-static enum status open_for_frames(struct journal_ring *ring, uint32_t number, unsigned more,
+/* Opens a file of the ring past the page cache where the file system takes that. */
+static enum status open_direct(struct journal_ring *ring, uint32_t number, unsigned flags,
     struct file **file)
 {
     char path[FILE_PATH_MAX];
     path_of(ring, number, path);
-    unsigned flags = FILE_WRITE | more;
-    if (ring->flush == JOURNAL_FLUSH_INTERVAL || planted(PLANT_JOURNAL_NOT_SYNCED)) {
-        return file_open(path, flags, file);
-    }
     enum status status = STATUS_UNSUPPORTED;
     if (ring->direct) {
-        status = file_open(path, flags | FILE_DURABLE | FILE_DIRECT, file);
+        status = file_open(path, flags | FILE_WRITE | FILE_DIRECT, file);
     }
     if (status == STATUS_UNSUPPORTED) {
         ring->direct = false;
-        status = file_open(path, flags | FILE_DURABLE, file);
+        status = file_open(path, flags | FILE_WRITE, file);
     }
     return status;
+}
+
+/* Opens a file of the ring the way frames are written. */
+static enum status open_for_frames(struct journal_ring *ring, uint32_t number, unsigned more,
+    struct file **file)
+{
+    if (ring->flush == JOURNAL_FLUSH_INTERVAL || planted(PLANT_JOURNAL_NOT_SYNCED)) {
+        char path[FILE_PATH_MAX];
+        path_of(ring, number, path);
+        return file_open(path, FILE_WRITE | more, file);
+    }
+    return open_direct(ring, number, more | FILE_DURABLE, file);
 }
 
 /* Pages of zeroes, aligned for direct writes. */
@@ -69,13 +78,13 @@ static const uint8_t *zeroes(struct journal_ring *ring)
     return ring->zeroes;
 }
 
-static enum status write_bytes(struct journal_file *file, uint64_t position, const uint8_t *bytes,
+static enum status write_bytes(struct file *file, uint64_t position, const uint8_t *bytes,
     size_t length)
 {
     assert(position % JOURNAL_PAGE == 0 && length % JOURNAL_PAGE == 0);
     assert((uintptr_t)bytes % JOURNAL_PAGE == 0);
     struct iovec part = {(void *)(uintptr_t)bytes, length};
-    return file_write(file->file, position, &part, 1);
+    return file_write(file, position, &part, 1);
 }
 
 /* Whether the last page says that the file was written whole. */
@@ -101,7 +110,7 @@ static enum status write_filled(struct journal_file *file)
     memset(page, 0, JOURNAL_PAGE);
     uint32_t magic = JOURNAL_FILLED_MAGIC;
     memcpy(page, &magic, sizeof magic);
-    enum status status = write_bytes(file, file->size_bytes, page, JOURNAL_PAGE);
+    enum status status = write_bytes(file->file, file->size_bytes, page, JOURNAL_PAGE);
     free(page);
     return status;
 }
@@ -162,6 +171,7 @@ static enum status make_file(struct journal_ring *ring, uint32_t number)
     }
     struct journal_file *slot = add_slot(ring, number);
     file_unref(slot->file);
+    file_unref(slot->filler);
     *slot = (struct journal_file){.file = file, .number = number,
         .size_bytes = ring->file_bytes - JOURNAL_PAGE};
     return STATUS_OK;
@@ -259,6 +269,7 @@ void journal_ring_close(struct journal_ring *ring)
 {
     for (uint32_t i = 0; i < ring->file_count; i++) {
         file_unref(ring->files[i].file);
+        file_unref(ring->files[i].filler);
     }
     free(ring->files);
     free(ring->zeroes);
@@ -355,20 +366,50 @@ void journal_ring_switch(struct journal_ring *ring)
     ring->position = 0;
 }
 
-/* Writes one step of zeroes behind what is filled, and the last page at the end. */
+/* All of it was written: makes that durable, then says so in the last page. */
+static enum status end_filling(struct journal_file *file)
+{
+    assert(file->filled_bytes == file->size_bytes);
+    enum status status = STATUS_OK;
+    if (file->filler != NULL) {
+        status = file_sync(file->filler);
+        file_unref(file->filler);
+        file->filler = NULL;
+    }
+    return status == STATUS_OK ? write_filled(file) : status;
+}
+
+/* Writes one step of zeroes behind what is filled, and the last page at the end. The zeroes need
+ * not be durable before that, so a step is a plain write: with a sync for each the next frame
+ * would wait several times as long. */
 static enum status fill_step(struct journal_ring *ring, struct journal_file *file)
 {
     assert(file->filled_bytes < file->size_bytes);
+    enum status status = STATUS_OK;
+    if (file->filler == NULL) {
+        status = open_direct(ring, file->number, 0, &file->filler);
+    }
     uint64_t left = file->size_bytes - file->filled_bytes;
     size_t step = left < FILL_STEP_BYTES ? (size_t)left : FILL_STEP_BYTES;
-    enum status status = write_bytes(file, file->filled_bytes, zeroes(ring), step);
     if (status == STATUS_OK) {
-        file->filled_bytes += step;
+        status = write_bytes(file->filler, file->filled_bytes, zeroes(ring), step);
     }
-    if (status == STATUS_OK && file->filled_bytes == file->size_bytes) {
-        status = write_filled(file);
+    if (status != STATUS_OK) {
+        return status;
     }
-    return status;
+    file->filled_bytes += step;
+    return file->filled_bytes == file->size_bytes ? end_filling(file) : STATUS_OK;
+}
+
+/* How far the next file is to be filled by now: it is begun in the middle of the current one and
+ * ready at its end. In one go it would keep the disk, and all nodes that share one, from frames. */
+static uint64_t due_bytes(struct journal_ring *ring, const struct journal_file *next)
+{
+    assert(next->number != ring->current);
+    uint64_t half = journal_ring_current(ring)->size_bytes / 2;
+    uint64_t behind_half = ring->position > half ? ring->position - half : 0;
+    uint64_t due = behind_half == 0 ? 0 : behind_half * 2 + FILL_STEP_BYTES;
+    return due < next->size_bytes ? due : next->size_bytes;
 }
 
 enum status journal_ring_fill(struct journal_ring *ring, bool *worked)
@@ -378,11 +419,13 @@ enum status journal_ring_fill(struct journal_ring *ring, bool *worked)
         return STATUS_OK; /* the page cache does not care */
     }
     struct journal_file *file = journal_ring_current(ring);
-    if (file->filled_bytes >= file->size_bytes
-        || file->filled_bytes >= ring->position + FILL_AHEAD_BYTES) {
+    uint64_t due = ring->position + FILL_AHEAD_BYTES;
+    due = due < file->size_bytes ? due : file->size_bytes;
+    if (file->filled_bytes >= due) {
         file = free_file(ring);
+        due = file == NULL ? 0 : due_bytes(ring, file);
     }
-    if (file == NULL || file->filled_bytes >= file->size_bytes) {
+    if (file == NULL || file->filled_bytes >= due) {
         return STATUS_OK;
     }
     *worked = true;
@@ -397,17 +440,20 @@ enum status journal_ring_write(struct journal_ring *ring, const uint8_t *frame, 
     uint64_t end = ring->position + padded_bytes;
     /* Small frames pay for unwritten space each; large ones fill it themselves. */
     while (ring->flush == JOURNAL_FLUSH_DURABLE && file->filled_bytes < end
-        && padded_bytes < FILL_STEP_BYTES / 2) {
+        && padded_bytes < LARGE_FRAME_BYTES) {
         enum status filled = fill_step(ring, file);
         if (filled != STATUS_OK) {
             return filled;
         }
     }
-    enum status status = write_bytes(file, ring->position, frame, padded_bytes);
+    enum status status = write_bytes(file->file, ring->position, frame, padded_bytes);
     if (status == STATUS_OK) {
         ring->position = end;
         file->filled_bytes = file->filled_bytes < end ? end : file->filled_bytes;
         assert(file->filled_bytes <= file->size_bytes);
+    }
+    if (status == STATUS_OK && file->filler != NULL && file->filled_bytes == file->size_bytes) {
+        status = end_filling(file); /* by frames */
     }
     return status;
 }
@@ -421,7 +467,7 @@ enum status journal_ring_erase(struct journal_ring *ring, struct journal_file *f
     uint64_t position)
 {
     assert(position + JOURNAL_PAGE <= file->size_bytes);
-    enum status status = write_bytes(file, position, zeroes(ring), JOURNAL_PAGE);
+    enum status status = write_bytes(file->file, position, zeroes(ring), JOURNAL_PAGE);
     if (status == STATUS_OK && ring->flush == JOURNAL_FLUSH_INTERVAL) {
         status = file_sync(file->file);
     }

@@ -20,6 +20,7 @@ enum { JOURNAL_RING_FILES_MAX = 65536, JOURNAL_NAME_MAX = 32 };
 
 struct journal_file {
     struct file *file;       /* null: this number is missing on the disk */
+    struct file *filler;     /* the same file for zeroes, while it is being filled */
     uint32_t number;
     uint64_t size_bytes;     /* usable for frames; the last page is not */
     uint64_t filled_bytes;   /* written at least once up to here */
@@ -83,7 +84,8 @@ MUST_USE enum status journal_ring_write(struct journal_ring *ring, const uint8_t
 /* Makes what was written into the current file durable (interval policy). */
 MUST_USE enum status journal_ring_sync(struct journal_ring *ring);
 
-/* A step of background work: fills a piece ahead of the current position, or of a free file.
+/* A step of background work: fills a piece ahead of the current position, or of the file that comes
+ * next, in the measure in which the current one is used up.
  * `*worked` says whether there was something to do. */
 MUST_USE enum status journal_ring_fill(struct journal_ring *ring, bool *worked);
 

@@ -14,6 +14,7 @@ enum { FILE_BYTES = 64 * 1024, FILES = 4, GROUPS = 3, PAYLOAD_BYTES = 3000 };
 
 struct fixture {
     struct journal *journal;
+    uint64_t file_bytes;
     uint64_t now_ms;
     unsigned done;
     unsigned failed;
@@ -71,8 +72,8 @@ static void failed(void *context, enum status status)
 
 static enum status try_open(struct fixture *f)
 {
-    struct journal_settings settings = {.directory = "/journal", .file_bytes = FILE_BYTES,
-        .size_bytes = FILE_BYTES * FILES};
+    struct journal_settings settings = {.directory = "/journal", .file_bytes = f->file_bytes,
+        .size_bytes = f->file_bytes * FILES};
     struct journal_handler handler = {f, replay, damage, pressure, failed};
     memset(f->first_replayed, 0, sizeof f->first_replayed);
     memset(f->last_replayed, 0, sizeof f->last_replayed);
@@ -80,15 +81,20 @@ static enum status try_open(struct fixture *f)
     return journal_open(&settings, &handler, &f->journal);
 }
 
-static void start(struct fixture *f)
+static void start_with(struct fixture *f, uint64_t file_bytes)
 {
     sim_disk_reset(7);
     sim_clock_reset(7);
-    *f = (struct fixture){.now_ms = 1000};
+    *f = (struct fixture){.now_ms = 1000, .file_bytes = file_bytes};
     for (unsigned g = 0; g <= GROUPS; g++) {
         f->next_index[g] = 1;
     }
     ck_assert_int_eq(try_open(f), STATUS_OK);
+}
+
+static void start(struct fixture *f)
+{
+    start_with(f, FILE_BYTES);
 }
 
 static void stop(struct fixture *f)
@@ -316,6 +322,31 @@ START_TEST(idle_journal_writes_one_frame_and_no_more)
 }
 END_TEST
 
+/* Changes of the disk for one more entry, and for all background work after it. */
+static uint64_t changes_for_entry(struct fixture *f)
+{
+    uint64_t before = sim_disk_operations();
+    submit_entry(f, 1);
+    work(f);
+    return sim_disk_operations() - before;
+}
+
+START_TEST(next_file_is_filled_little_by_little)
+{
+    enum { FRAMES = 255, MAKING = 6 }; /* frames of a file; what making another one takes */
+    struct fixture f;
+    start_with(&f, (FRAMES + 1) * JOURNAL_PAGE);
+    changes_for_entry(&f); /* fills the first file */
+    for (unsigned i = 1; i < FRAMES; i++) {
+        ck_assert_uint_le(changes_for_entry(&f), i < FRAMES / 2 ? 1 : 1 + MAKING + 2);
+    }
+    for (unsigned i = 0; i < FRAMES / 2; i++) {
+        ck_assert_uint_eq(changes_for_entry(&f), 1); /* it was ready */
+    }
+    stop(&f);
+}
+END_TEST
+
 START_TEST(forgotten_group_holds_no_file)
 {
     struct fixture f;
@@ -419,6 +450,7 @@ int main(void)
     tcase_add_test(tests, full_disk_is_met_by_growth_alone_and_kills_only_without_hope);
     tcase_add_test(tests, one_write_serves_all_groups);
     tcase_add_test(tests, idle_journal_writes_one_frame_and_no_more);
+    tcase_add_test(tests, next_file_is_filled_little_by_little);
     tcase_add_test(tests, forgotten_group_holds_no_file);
     tcase_add_test(tests, entries_below_a_mark_hold_no_file);
     tcase_add_test(tests, short_file_is_done_without_on_a_full_disk);
