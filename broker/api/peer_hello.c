@@ -56,7 +56,8 @@ static void let_in(struct request *request, const struct peer_hello_request *hel
             &request->arena, "another process with node.id %d is connected", hello->node_id);
         return;
     }
-    connection_becomes_peer(request->connection, node);
+    uint32_t home = (uint32_t)hello->shard % (uint32_t)broker->shard_count;
+    connection_becomes_peer(request->connection, node, &broker->shards[home]);
     peers_hurry(broker, hello->node_id, hello->shard, hello->shard_count);
 }
 

@@ -37,6 +37,8 @@ enum {
     READS_PER_TURN = 8,                  /* then others have their turn */
 };
 
+static void moved_in(struct shard *shard, struct mail *mail);
+
 static struct connection_limits *limits_of(struct connection *connection)
 {
     return &connection->shard->broker->connection_limits;
@@ -177,13 +179,30 @@ static void notice_death(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
 }
 
-void connection_becomes_peer(struct connection *connection, struct liveness_node *node)
+void connection_becomes_peer(struct connection *connection, struct liveness_node *node,
+                             struct shard *home)
 {
     assert(!connection->closed && node != NULL);
     assert(connection->peer == NULL);
     uncount(connection);
     connection->peer = node;
+    connection->moves_to = home == connection->shard ? NULL : home;
     notice_death(connection->fd);
+}
+
+/* The shard's loop and lists know it no more. */
+static void leave_shard(struct connection *connection)
+{
+    struct connections *connections = connection->shard->connections;
+    assert(list_contains(&connection->link));
+    event_free(connection->read_event);
+    event_free(connection->write_event);
+    list_remove(&connection->link);
+    if (list_contains(&connection->paused)) {
+        list_remove(&connection->paused);
+    }
+    assert(connections->count > 0);
+    connections->count--;
 }
 
 void connection_close(struct connection *connection, const char *reason)
@@ -195,19 +214,12 @@ void connection_close(struct connection *connection, const char *reason)
         log_info("net", "closing the connection of %s: %s", connection->address, reason);
     }
     connection->closed = true;
-    event_free(connection->read_event);
-    event_free(connection->write_event);
+    leave_shard(connection);
     evbuffer_free(connection->out);
     buffer_free(&connection->rest);
     drop_frame(connection);
     close(connection->fd);
     uncount(connection);
-    list_remove(&connection->link);
-    if (list_contains(&connection->paused)) {
-        list_remove(&connection->paused);
-    }
-    assert(connection->shard->connections->count > 0);
-    connection->shard->connections->count--;
     if (connection->peer != NULL) {
         liveness_left(connection->shard->broker, connection->peer);
     }
@@ -218,14 +230,31 @@ void connection_close(struct connection *connection, const char *reason)
     }
 }
 
-/* Nothing was begun, nothing waits to be read or written. */
+/* Nothing was begun, nothing waits to be written. */
+static bool is_between(const struct connection *connection)
+{
+    return connection->request_count == 0 && connection->frame.head_have == 0 &&
+           connection->frame.block == NULL && connection->rest.length == 0 &&
+           evbuffer_get_length(connection->out) == 0;
+}
+
+/* And nothing waits to be read. */
 static bool is_idle(const struct connection *connection)
 {
     uint8_t byte;
-    return connection->request_count == 0 && connection->frame.head_have == 0 &&
-           connection->frame.block == NULL && connection->rest.length == 0 &&
-           evbuffer_get_length(connection->out) == 0 &&
+    return is_between(connection) &&
            recv(connection->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0;
+}
+
+static void move(struct connection *connection)
+{
+    struct shard *home = connection->moves_to;
+    assert(home != connection->shard && is_between(connection));
+    assert(!list_contains(&connection->flush.link));
+    leave_shard(connection);
+    connection->moves_to = NULL;
+    connection->move.run = moved_in;
+    shard_post(home, &connection->move);
 }
 
 static void write_out(struct connection *connection)
@@ -256,6 +285,10 @@ static void write_out(struct connection *connection)
     }
     if (connection->closing_when_idle && is_idle(connection)) {
         connection_close(connection, NULL);
+        return;
+    }
+    if (connection->moves_to != NULL && is_between(connection)) {
+        move(connection);
         return;
     }
     update_reading(connection);
@@ -474,29 +507,49 @@ static void readable(evutil_socket_t fd, short what, void *argument)
     }
 }
 
+/* From now on this shard's loop reads and writes it. */
+static void enter_shard(struct connection *connection, struct shard *shard)
+{
+    assert(connection->fd >= 0 && !list_contains(&connection->link));
+    connection->shard = shard;
+    connection->read_event =
+        event_new(shard->base, connection->fd, EV_READ | EV_PERSIST, readable, connection);
+    connection->write_event =
+        event_new(shard->base, connection->fd, EV_WRITE, writable, connection);
+    assert(connection->read_event != NULL && connection->write_event != NULL);
+    list_push_back(&shard->connections->all, &connection->link);
+    connection->active_ms = clock_monotonic_ms();
+    shard->connections->count++;
+    connection->reading = false;
+    update_reading(connection);
+}
+
+static void moved_in(struct shard *shard, struct mail *mail)
+{
+    struct connection *connection = container_of(mail, struct connection, move);
+    assert(!connection->closed && connection->shard != shard);
+    enter_shard(connection, shard);
+    if (atomic_load(&shard->broker->closing)) {
+        connection_close(connection, NULL);
+    }
+}
+
 struct connection *connection_open(struct shard *shard, int fd, const struct listener *listener,
                                    const char *address)
 {
     struct connection *connection = memory_new_zero(1, sizeof *connection);
-    connection->shard = shard;
     connection->listener = listener;
     connection->fd = fd;
     connection->counted = true;
     connection->came_late = atomic_load_explicit(&shard->broker->stopping, memory_order_relaxed);
     connection->flush.run = flush_due;
     connection->out = evbuffer_new();
-    connection->read_event = event_new(shard->base, fd, EV_READ | EV_PERSIST, readable, connection);
-    connection->write_event = event_new(shard->base, fd, EV_WRITE, writable, connection);
-    assert(connection->out != NULL && connection->read_event != NULL);
-    assert(connection->write_event != NULL);
+    assert(connection->out != NULL);
     /* Lets file ranges go out with sendfile. */
     evbuffer_set_flags(connection->out, EVBUFFER_FLAG_DRAINS_TO_FD);
     list_init(&connection->requests);
     snprintf(connection->address, sizeof connection->address, "%s", address);
-    list_push_back(&shard->connections->all, &connection->link);
-    connection->active_ms = clock_monotonic_ms();
-    shard->connections->count++;
-    update_reading(connection);
+    enter_shard(connection, shard);
     return connection;
 }
 

@@ -55,6 +55,8 @@ struct connection {
     bool counted;                /* in the process's register of connections */
     bool spliced;                /* a file range is among what is still to be written */
     struct liveness_node *peer;  /* of the node that said hello here; null: a client */
+    struct shard *moves_to;      /* when nothing is under way; null: it stays */
+    struct mail move;
     struct event *read_event;
     struct event *write_event;
     struct evbuffer *out;
@@ -101,8 +103,10 @@ void connection_close(struct connection *connection, const char *reason);
 
 /* The other side is another node of the cluster, which said hello: from now on the bounds on
  * clients do not hold for it, its answers are written as they come, and what it sends proves it
- * alive. liveness_join was asked and said yes. */
-void connection_becomes_peer(struct connection *connection, struct liveness_node *node);
+ * alive. liveness_join was asked and said yes. When that is answered the connection goes over to
+ * `home`, where the groups live that it speaks of: each message saves a way between threads. */
+void connection_becomes_peer(struct connection *connection, struct liveness_node *node,
+                             struct shard *home);
 
 /* Called when a request at any place of the queue has its answer: writes what is due in order; to
  * another node whatever has its answer. */

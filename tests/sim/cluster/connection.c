@@ -122,8 +122,10 @@ void connection_answered(struct connection *connection)
     shard_defer(connection->shard, &connection->flush);
 }
 
-void connection_becomes_peer(struct connection *connection, struct liveness_node *node)
+void connection_becomes_peer(struct connection *connection, struct liveness_node *node,
+                             struct shard *home)
 {
+    (void)home; /* all shards of a simulated node run in one thread */
     connection->peer = node;
 }
 

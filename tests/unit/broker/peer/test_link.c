@@ -2,9 +2,13 @@
  * leads, answer calls and come back after a break. */
 #include "broker/peer/link.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "broker/group/replicas.h"
 #include "broker/peer/peer_table.h"
@@ -440,6 +444,61 @@ START_TEST(a_node_may_move)
 }
 END_TEST
 
+/* The printed address of the link's own end. */
+static void own_address(const struct peer_link *link, char text[CONNECTION_ADDRESS_BYTES])
+{
+    struct sockaddr_in name = {0};
+    socklen_t length = sizeof name;
+    ck_assert_int_eq(getsockname(link->fd, (struct sockaddr *)&name, &length), 0);
+    snprintf(text, CONNECTION_ADDRESS_BYTES, "127.0.0.1:%d", ntohs(name.sin_port));
+}
+
+/* Whether each link of `from` came in on the shard of `to` with its own number. */
+static bool are_at_home(const struct node *from, const struct node *to)
+{
+    int found = 0;
+    for (int i = 0; i < SHARDS; i++) {
+        char address[CONNECTION_ADDRESS_BYTES];
+        own_address(peers_link(&from->broker.shards[i], to->broker.node_id), address);
+        struct connections *connections = to->broker.shards[i].connections;
+        for (struct list_link *at = list_first(&connections->all); at != NULL;
+             at = list_next(&connections->all, at)) {
+            struct connection *connection = container_of(at, struct connection, link);
+            ck_assert_ptr_eq(connection->shard, &to->broker.shards[i]);
+            found += strcmp(connection->address, address) == 0;
+        }
+    }
+    return found == SHARDS;
+}
+
+static int connect_client(const struct node *node)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons(node->listener.port)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+START_TEST(a_link_is_served_by_the_shard_it_speaks_for)
+{
+    struct world world = open_world("one", "one");
+    int client = connect_client(world.nodes[0]); /* the links come in on the other shard */
+    RUN_UNTIL(&world, world.nodes[0]->broker.connection_register.count == 1);
+    put(world.nodes[1], world.nodes[0], "127.0.0.1", 1);
+    put(world.nodes[0], world.nodes[1], "127.0.0.1", 2);
+    RUN_UNTIL(&world, is_up(world.nodes[0], 2) && is_up(world.nodes[1], 1));
+    RUN_UNTIL(&world, are_at_home(world.nodes[1], world.nodes[0]) &&
+                          are_at_home(world.nodes[0], world.nodes[1]));
+    uint64_t until_ms = clock_monotonic_ms() + 2 * LIVENESS_SILENT_MS;
+    RUN_UNTIL(&world, clock_monotonic_ms() > until_ms); /* what comes there is heard */
+    ck_assert(peers_is_alive(&world.nodes[0]->broker, 2));
+    close(client);
+    close_world(&world);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("link");
@@ -457,6 +516,7 @@ int main(void)
     tcase_add_test(tests, calls_end_when_there_is_no_answer);
     tcase_add_test(tests, a_broken_link_comes_back);
     tcase_add_test(tests, a_node_may_move);
+    tcase_add_test(tests, a_link_is_served_by_the_shard_it_speaks_for);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
