@@ -3,6 +3,7 @@
  *
  *   steady produce BROKERS TOPIC FILE PARTITIONS RATE [KEY=VALUE..]
  *   steady check BROKERS TOPIC FILE PARTITIONS
+ *   steady version
  *
  * Happy path: `produce` sends RATE records a second to each partition, each with its partition's
  * next sequence number in it, until its standard input ends; then it waits for what is under way.
@@ -283,6 +284,10 @@ static void check(struct run *run, char **properties)
 
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "version") == 0) {
+        puts(rd_kafka_version_str());
+        return 0;
+    }
     if (argc < 6)
         die("usage", "steady produce|check BROKERS TOPIC FILE PARTITIONS [RATE] [KEY=VALUE..]");
     struct run run = {.brokers = argv[2], .topic_name = argv[3], .path = argv[4],
