@@ -65,6 +65,12 @@ void fan_out_add_group(struct fan_out *fan, struct part *part, uint64_t group_id
     leg->parts_open++;
 }
 
+struct shard *part_shard(const struct part *part)
+{
+    const struct fan_out *fan = part->leg->fan;
+    return &fan->request->home->broker->shards[part->leg - fan->legs];
+}
+
 static void leg_home(struct shard *shard, struct mail *mail)
 {
     struct fan_leg *leg = container_of(mail, struct fan_leg, mail);

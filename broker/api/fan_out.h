@@ -53,6 +53,9 @@ void fan_out_add_group(struct fan_out *fan, struct part *part, uint64_t group_id
 void fan_out_reset(struct fan_out *fan, void (*run)(struct shard *shard, struct part *part),
                    void (*done)(struct request *request));
 
+/* Where a part that was added will be handled. */
+struct shard *part_shard(const struct part *part);
+
 /* Sends the legs. `done` may already have run when this returns. */
 void fan_out_go(struct fan_out *fan);
 

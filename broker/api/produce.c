@@ -396,5 +396,9 @@ void produce_handle(struct request *request)
             begin_part(request, part++, data, &data->partition_data[p]);
         }
     }
+    if (state->part_count == 1 && state->parts[0].part.error == KAFKA_NONE &&
+        request->connection != NULL) {
+        connection_works_for(request->connection, part_shard(&state->parts[0].part));
+    }
     fan_out_go(state->fan);
 }

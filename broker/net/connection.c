@@ -35,6 +35,7 @@ enum {
     PEER_SILENT_MS = 10000,              /* a node that is silent for so long has gone */
     STALLED_FRAME_MS = 30000,            /* no byte of a frame under way for so long */
     READS_PER_TURN = 8,                  /* then others have their turn */
+    WORKS_ELSEWHERE = 32,                /* requests in a row for another shard: there it belongs */
 };
 
 static void moved_in(struct shard *shard, struct mail *mail);
@@ -190,6 +191,28 @@ void connection_becomes_peer(struct connection *connection, struct liveness_node
     notice_death(connection->fd);
 }
 
+static unsigned count_of(struct shard *shard)
+{
+    return atomic_load_explicit(&shard->connections->count, memory_order_relaxed);
+}
+
+void connection_works_for(struct connection *connection, struct shard *shard)
+{
+    if (shard == connection->shard || shard != connection->works_for ||
+        connection->request_count > 1) {
+        connection->works_for = shard;
+        connection->worked_for = 0;
+        return;
+    }
+    connection->worked_for++;
+    if (connection->worked_for >= WORKS_ELSEWHERE &&
+        !atomic_load_explicit(&shard->broker->stopping, memory_order_relaxed) &&
+        count_of(shard) <= count_of(connection->shard)) {
+        connection->worked_for = 0;
+        connection->moves_to = shard;
+    }
+}
+
 /* The shard's loop and lists know it no more. */
 static void leave_shard(struct connection *connection)
 {
@@ -201,8 +224,8 @@ static void leave_shard(struct connection *connection)
     if (list_contains(&connection->paused)) {
         list_remove(&connection->paused);
     }
-    assert(connections->count > 0);
-    connections->count--;
+    assert(count_of(connection->shard) > 0);
+    atomic_fetch_sub_explicit(&connections->count, 1, memory_order_relaxed);
 }
 
 void connection_close(struct connection *connection, const char *reason)
@@ -287,7 +310,7 @@ static void write_out(struct connection *connection)
         connection_close(connection, NULL);
         return;
     }
-    if (connection->moves_to != NULL && is_between(connection)) {
+    if (connection->moves_to != NULL && !connection->closing_when_idle && is_between(connection)) {
         move(connection);
         return;
     }
@@ -519,7 +542,7 @@ static void enter_shard(struct connection *connection, struct shard *shard)
     assert(connection->read_event != NULL && connection->write_event != NULL);
     list_push_back(&shard->connections->all, &connection->link);
     connection->active_ms = clock_monotonic_ms();
-    shard->connections->count++;
+    atomic_fetch_add_explicit(&shard->connections->count, 1, memory_order_relaxed);
     connection->reading = false;
     update_reading(connection);
 }

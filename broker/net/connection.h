@@ -55,6 +55,8 @@ struct connection {
     bool counted;                /* in the process's register of connections */
     bool spliced;                /* a file range is among what is still to be written */
     struct liveness_node *peer;  /* of the node that said hello here; null: a client */
+    struct shard *works_for;     /* the shard that all its last requests went to, if another one */
+    unsigned worked_for;         /* how many those are */
     struct shard *moves_to;      /* when nothing is under way; null: it stays */
     struct mail move;
     struct event *read_event;
@@ -79,7 +81,7 @@ struct connections {
     struct shard_timer leader_timer;
     struct list forwards;        /* struct produce_forward: broker/api/produce_forward.h */
     struct shard_timer forward_timer;
-    unsigned count;
+    atomic_uint count;           /* changed by the shard alone */
 };
 
 /* What connections of the whole process share; bounds are Kafka's keys. */
@@ -107,6 +109,11 @@ void connection_close(struct connection *connection, const char *reason);
  * `home`, where the groups live that it speaks of: each message saves a way between threads. */
 void connection_becomes_peer(struct connection *connection, struct liveness_node *node,
                              struct shard *home);
+
+/* A request of a client is for this shard alone. When many in a row were for another one, and each
+ * came when the one before was answered, the connection goes over to it, unless more connections
+ * are there than here: a client that waits for each answer then saves two ways between threads. */
+void connection_works_for(struct connection *connection, struct shard *shard);
 
 /* Called when a request at any place of the queue has its answer: writes what is due in order; to
  * another node whatever has its answer. */

@@ -499,6 +499,52 @@ START_TEST(a_link_is_served_by_the_shard_it_speaks_for)
 }
 END_TEST
 
+static unsigned served_by(const struct node *node, int shard)
+{
+    return atomic_load(&node->broker.shards[shard].connections->count);
+}
+
+/* A client's connection on shard 0 says that many of its requests were for shard 1. */
+static void work_for_other(struct node *node, int requests)
+{
+    struct shard *shards = node->broker.shards;
+    struct list_link *link = list_first(&shards[0].connections->all);
+    struct connection *connection = container_of(link, struct connection, link);
+    for (int i = 0; i < requests; i++) {
+        connection_works_for(connection, &shards[1]);
+        connection_answered(connection);
+        run_node(node);
+    }
+}
+
+START_TEST(a_client_moves_to_the_shard_that_all_its_requests_are_for)
+{
+    struct world world = open_world("one", "one");
+    struct node *node = world.nodes[0];
+    int first = connect_client(node);
+    RUN_UNTIL(&world, served_by(node, 0) == 1);
+    int second = connect_client(node);
+    RUN_UNTIL(&world, served_by(node, 1) == 1);
+    int third = connect_client(node);
+    int fourth = connect_client(node);
+    RUN_UNTIL(&world, served_by(node, 0) == 2 && served_by(node, 1) == 2);
+    work_for_other(node, 10);
+    ck_assert_uint_eq(served_by(node, 0), 2); /* too few to tell */
+    work_for_other(node, 100);
+    RUN_UNTIL(&world, served_by(node, 1) == 3);
+    ck_assert_uint_eq(served_by(node, 0), 1);
+    work_for_other(node, 100);
+    RUN_UNTIL(&world, served_by(node, 0) + served_by(node, 1) == 4);
+    ck_assert_uint_eq(served_by(node, 0), 1); /* shard 1 has more to do as it is */
+    close(first);
+    close(second);
+    close(third);
+    close(fourth);
+    RUN_UNTIL(&world, served_by(node, 0) + served_by(node, 1) == 0); /* it is read where it is */
+    close_world(&world);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("link");
@@ -517,6 +563,7 @@ int main(void)
     tcase_add_test(tests, a_broken_link_comes_back);
     tcase_add_test(tests, a_node_may_move);
     tcase_add_test(tests, a_link_is_served_by_the_shard_it_speaks_for);
+    tcase_add_test(tests, a_client_moves_to_the_shard_that_all_its_requests_are_for);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
