@@ -80,6 +80,7 @@ struct log_content {
     int64_t dirty_since_ms;
     struct list_link tail_use;
     int64_t last_append_ms;
+    int64_t last_read_ms;      /* -1: never */
     bool directory_made;
     bool metadata_durable;     /* partition.metadata was synced */
     bool has_gaps;             /* a compacted log, or a copy of one: offsets may be missing */
@@ -105,6 +106,7 @@ struct partition_log {
     struct producer_state *producers; /* null until one is asked for */
     struct log_content *content;      /* null: never written */
     enum status status;
+    bool unread;                      /* nobody is expected to read it soon */
 };
 
 _Static_assert(sizeof(struct partition_log) <= 200, "a log that was never written costs little");

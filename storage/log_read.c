@@ -299,6 +299,9 @@ enum status partition_log_read(struct partition_log *log, int64_t offset, size_t
     if (offset < log->start_offset || offset > log->next_offset) {
         return STATUS_OUT_OF_RANGE;
     }
+    if (content != NULL) {
+        content->last_read_ms = log->shard->now_ms;
+    }
     if (offset == log->next_offset || content == NULL || content->segment_count == 0) {
         return STATUS_OK;
     }

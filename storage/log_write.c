@@ -17,8 +17,10 @@
 #include "base/memory.h"
 #include "base/planted.h"
 #include "storage/log_content.h"
+#include "storage/log_direct.h"
 
-enum { TRIM_AT_ONCE = 64, JOB_BATCHES_MAX = 4096, JOB_BYTES_MAX = 8 * 1024 * 1024 };
+enum { TRIM_AT_ONCE = 64, JOB_BATCHES_MAX = 4096, JOB_BYTES_MAX = 8 * 1024 * 1024,
+    UNREAD_PATIENCE = 4 };
 
 struct log_write {
     struct log_job job;
@@ -30,6 +32,7 @@ struct log_write {
     bool make_directory;       /* and write partition.metadata */
     bool sync;
     bool sync_names;
+    bool direct;               /* past the page cache */
     bool finishes;             /* the segment takes no more */
     bool note_gaps;            /* make LOG_GAPS_NAME */
     struct file *log_file;     /* null: to be opened; results stay here */
@@ -117,10 +120,20 @@ static enum status write_buffer(struct file *file, uint64_t position, const stru
     return file_write(file, position, &part, 1);
 }
 
+static enum status write_batches(struct log_write *write)
+{
+    char path[FILE_PATH_MAX];
+    if (!write->direct) {
+        return file_write(write->log_file, write->position, write->parts, write->part_count);
+    }
+    log_file_path(write->directory, write->base_offset, LOG_FILE_LOG, path);
+    return log_direct_write(path, write->log_file, write->position, write->parts,
+        write->part_count, log_writer_pages(write->job.shard->writer));
+}
+
 static enum status write_files(struct log_write *write)
 {
-    enum status status = file_write(write->log_file, write->position, write->parts,
-        write->part_count);
+    enum status status = write_batches(write);
     if (status == STATUS_OK) {
         status = write_buffer(write->offsets_file, write->offsets_position, &write->offsets);
     }
@@ -336,6 +349,21 @@ static void note_written(struct partition_log *log, struct log_write *write)
     log->shard->stats.written_bytes += write->bytes;
 }
 
+/* How many times more of a log without readers is gathered for one write, and for one sync. */
+static size_t patience(const struct partition_log *log)
+{
+    const struct log_content *content = log->content;
+    bool was_read = content->last_read_ms >= 0
+        && log->shard->now_ms - content->last_read_ms < log->shard->settings.read_lately_ms;
+    return log->unread && !was_read ? UNREAD_PATIENCE : 1;
+}
+
+static bool is_enough(const struct partition_log *log)
+{
+    return log->content->unwritten_bytes
+        >= log->shard->settings.write_after_bytes * patience(log);
+}
+
 static bool has_unwritten(const struct log_content *content)
 {
     return content->tail.written < content->tail.count;
@@ -358,8 +386,7 @@ static bool wants_job(const struct log_content *content)
 static void write_more(struct partition_log *log)
 {
     struct log_content *content = log->content;
-    if (wants_job(content)
-        || content->unwritten_bytes >= log->shard->settings.write_after_bytes) {
+    if (wants_job(content) || is_enough(log)) {
         log_write_submit(log);
     } else if (has_unwritten(content) && !list_contains(&content->dirty)) {
         list_push_back(&log->shard->dirty, &content->dirty);
@@ -495,7 +522,7 @@ static bool needs_sync(const struct partition_log *log, const struct log_segment
     bool late = content->unsynced_since_ms >= 0 && log->settings->flush_ms != INT64_MAX
         && log->shard->now_ms - content->unsynced_since_ms >= log->settings->flush_ms;
     return !list_is_empty(&content->waiters) || write->finishes || late || content->sync_wanted
-        || end - segment->synced_bytes >= log->shard->settings.sync_after_bytes
+        || end - segment->synced_bytes >= log->shard->settings.sync_after_bytes * patience(log)
         || content->records_unsynced >= log->settings->flush_messages;
 }
 
@@ -541,6 +568,7 @@ void log_write_submit(struct partition_log *log)
     write->note_gaps = content->has_gaps && !content->gaps_noted;
     content->names_unsynced = content->names_unsynced || !segment->on_disk || write->note_gaps;
     write->sync = needs_sync(log, segment, write);
+    write->direct = patience(log) > 1 && write->bytes >= log->shard->settings.direct_from_bytes;
     content->sync_wanted = content->sync_wanted && !is_active;
     write->make_directory = !content->directory_made
         || (write->sync && !content->metadata_durable);
@@ -567,7 +595,7 @@ void log_mark_dirty(struct partition_log *log, int64_t now_ms)
         content->dirty_since_ms = now_ms;
         list_push_back(&shard->dirty, &content->dirty);
     }
-    if (content->flying == NULL && content->unwritten_bytes >= shard->settings.write_after_bytes) {
+    if (content->flying == NULL && is_enough(log)) {
         log_write_submit(log);
     }
     if (shard->tail_bytes > shard->settings.tail_budget_bytes) {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "io/clock.h"
+#include "storage/log_direct.h"
 #include "storage/log_shard.h"
 
 struct log_writer {
@@ -22,13 +23,15 @@ struct log_writer {
     enum status status;
     struct log_writer_settings settings;
     pthread_t thread;
+    uint8_t *pages; /* null until a job asks; the writer thread's */
 };
 
 enum { DEFAULT_GROUP_MIN = 8, GROUP_LOOK = 64, GROUP_MAX = 4096 };
 
 enum { DELAY_LOOK_MS = 1000, DEFAULT_TAIL_BYTES = 32 * 1024 * 1024, DEFAULT_OPEN_FILES = 512,
     DEFAULT_WRITE_AFTER_MS = 200, DEFAULT_WRITE_AFTER_BYTES = 256 * 1024,
-    DEFAULT_SYNC_AFTER_BYTES = 4 * 1024 * 1024, DEFAULT_IDLE_TAIL_MS = 10000 };
+    DEFAULT_SYNC_AFTER_BYTES = 4 * 1024 * 1024, DEFAULT_IDLE_TAIL_MS = 10000,
+    DEFAULT_DIRECT_FROM_BYTES = 256 * 1024, DEFAULT_READ_LATELY_MS = 60000 };
 
 static struct log_job *job_of(struct list_link *link)
 {
@@ -251,6 +254,7 @@ void log_writer_free(struct log_writer *writer)
     assert(!writer->settings.threaded);
     pthread_cond_destroy(&writer->wake);
     pthread_mutex_destroy(&writer->lock);
+    free(writer->pages);
     free(writer);
 }
 
@@ -295,6 +299,15 @@ enum status log_writer_status(struct log_writer *writer)
     return status;
 }
 
+uint8_t *log_writer_pages(struct log_writer *writer)
+{
+    if (writer->pages == NULL) {
+        writer->pages = aligned_alloc(FILE_ALIGNMENT, LOG_DIRECT_BYTES);
+        assert(writer->pages != NULL);
+    }
+    return writer->pages;
+}
+
 void log_writer_fail(struct log_writer *writer, enum status status)
 {
     go_offline(writer, status);
@@ -317,6 +330,8 @@ struct log_shard *log_shard_new(struct log_writer *writer,
     own->write_after_ms = (uint32_t)or_default(own->write_after_ms, DEFAULT_WRITE_AFTER_MS);
     own->write_after_bytes = or_default(own->write_after_bytes, DEFAULT_WRITE_AFTER_BYTES);
     own->sync_after_bytes = or_default(own->sync_after_bytes, DEFAULT_SYNC_AFTER_BYTES);
+    own->direct_from_bytes = or_default(own->direct_from_bytes, DEFAULT_DIRECT_FROM_BYTES);
+    own->read_lately_ms = (uint32_t)or_default(own->read_lately_ms, DEFAULT_READ_LATELY_MS);
     own->idle_tail_ms = (uint32_t)or_default(own->idle_tail_ms, DEFAULT_IDLE_TAIL_MS);
     int error = pthread_mutex_init(&shard->lock, NULL);
     assert(error == 0);

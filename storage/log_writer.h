@@ -73,6 +73,10 @@ bool log_writer_run_once(struct log_writer *writer, int64_t now_ms);
 /* STATUS_OK, or the failure that took the writer offline. From any thread. */
 enum status log_writer_status(struct log_writer *writer);
 
+/* Memory for direct writes of the job that runs: LOG_DIRECT_BYTES, aligned; the writer's, which has
+ * it from the first call on. On the writer's thread. */
+uint8_t *log_writer_pages(struct log_writer *writer);
+
 /* Takes the writer offline from outside: another part of the directory failed. */
 void log_writer_fail(struct log_writer *writer, enum status status);
 
@@ -83,6 +87,9 @@ struct log_shard_settings {
     uint32_t write_after_ms;   /* a batch waits at most this long for company; 0 means 200 */
     size_t write_after_bytes;  /* or until the log has this much; 0 means 256 KiB */
     size_t sync_after_bytes;   /* a file is synced when this much of it is not; 0 means 4 MiB */
+    size_t direct_from_bytes;  /* of a log without readers, a write of this much goes past the page
+                                  cache; 0 means 256 KiB */
+    uint32_t read_lately_ms;   /* a log that was read so lately has readers; 0 means 60000 */
     uint32_t idle_tail_ms;     /* written batches of a log that was silent so long leave memory;
                                   0 means 10000 */
     /* Wakes the shard's thread, from the writer's thread: it shall call log_shard_drain. May be

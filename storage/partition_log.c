@@ -104,6 +104,7 @@ struct log_content *log_content_of(struct partition_log *log)
         content->written_offset = log->next_offset;
         content->synced_offset = log->next_offset;
         content->unsynced_since_ms = -1;
+        content->last_read_ms = -1;
         content->roll_snapshot_offset = -1;
         list_init(&content->waiters);
         for (size_t i = 0; i < LOG_SNAPSHOTS_KEPT; i++) {
@@ -222,6 +223,11 @@ void partition_log_close(struct partition_log *log)
 void partition_log_configure(struct partition_log *log, const struct log_settings *settings)
 {
     log->settings = settings;
+}
+
+void partition_log_expect_readers(struct partition_log *log, bool expected)
+{
+    log->unread = !expected;
 }
 
 /* Appending --------------------------------------------------------------------------------- */

@@ -122,6 +122,10 @@ MUST_USE enum status partition_log_reset(struct partition_log *log, int64_t star
 MUST_USE enum status partition_log_append(struct partition_log *log, struct slice batch,
     int64_t now_ms);
 
+/* Whether what comes is likely to be read soon; true at first. A log that nobody reads (nor did in
+ * the last minute) is written in larger pieces, and past the page cache where that can be done. */
+void partition_log_expect_readers(struct partition_log *log, bool expected);
+
 /* First offset that may be read, and the next one to be written (the high watermark). */
 int64_t partition_log_start(const struct partition_log *log);
 int64_t partition_log_end(const struct partition_log *log);

@@ -332,15 +332,19 @@ int16_t partition_delete_records(struct partition *partition, int64_t offset,
 
 static enum status append_to_log(struct partition *partition, struct slice batch, int64_t now_ms)
 {
+    const struct group *group = partition->group;
     int64_t end = partition_log_end(partition->log);
+    /* A machine reads its log when it begins to lead. */
+    partition_log_expect_readers(partition->log, raft_role(group->raft) == RAFT_LEADER ||
+                                                     group->machine != NULL);
     enum status status = partition_log_append(partition->log, batch, now_ms);
     if (status != STATUS_OK) {
         return status;
     }
-    if (planted(PLANT_PRODUCERS_NOT_FOLLOWED) && !partition->group->leads) {
+    if (planted(PLANT_PRODUCERS_NOT_FOLLOWED) && !group->leads) {
         producer_state_forget_from(partition_log_producers(partition->log), end);
     }
-    const struct group_machine *machine = partition->group->machine;
+    const struct group_machine *machine = group->machine;
     if (machine != NULL) {
         machine->applied(partition->group, partition, slice_view(batch));
     }

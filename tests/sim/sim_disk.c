@@ -343,6 +343,11 @@ bool sim_disk_crashed(void)
     return sim_disk->crashed;
 }
 
+uint64_t sim_disk_direct_bytes(void)
+{
+    return sim_disk->direct_bytes;
+}
+
 uint64_t sim_disk_operations(void)
 {
     return sim_disk->operations;

@@ -49,6 +49,7 @@ struct sim_disk {
     uint64_t capacity;
     uint64_t used;
     uint64_t operations;
+    uint64_t direct_bytes;
     unsigned incarnation;
     bool read_only;
     bool failing;

@@ -169,6 +169,7 @@ enum status file_write(struct file *file, uint64_t position, const struct iovec 
         if ((file->flags & FILE_DIRECT) != 0) {
             assert(position % FILE_ALIGNMENT == 0 && parts[i].iov_len % FILE_ALIGNMENT == 0);
             assert((uintptr_t)parts[i].iov_base % FILE_ALIGNMENT == 0);
+            sim_disk->direct_bytes += parts[i].iov_len;
         }
         enum status status = write_part(file, position, &parts[i], torn);
         if (status != STATUS_OK) {

@@ -71,6 +71,9 @@ bool sim_disk_cut_file(const char *path, uint64_t size_bytes);
 const char *sim_disk_file_name(size_t number);
 uint64_t sim_disk_file_size(const char *path);
 
+/* Bytes written so far to files open with FILE_DIRECT. */
+uint64_t sim_disk_direct_bytes(void);
+
 /* Operations so far that could have failed. */
 uint64_t sim_disk_operations(void);
 

@@ -455,7 +455,8 @@ static void open_shard(struct world *world)
         .group_min = 1 + (int)world_random(world, 6)};
     struct log_shard_settings shard = {.tail_budget_bytes = 20000 + world_random(world, 100000),
         .open_file_limit = 4 + world_random(world, 20), .write_after_ms = 50,
-        .write_after_bytes = 4000, .sync_after_bytes = 20000, .idle_tail_ms = 300};
+        .write_after_bytes = 4000, .sync_after_bytes = 20000, .idle_tail_ms = 300,
+        .direct_from_bytes = 3000, .read_lately_ms = 1};
     world->writer = log_writer_new(&writer);
     world->shard = log_shard_new(world->writer, &shard);
 }

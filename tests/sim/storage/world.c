@@ -214,6 +214,7 @@ void world_apply(struct world *world, unsigned group, uint64_t serial, uint64_t 
     struct model_partition *partition =
         &world->groups[group].partitions[world->records[serial].tag];
     struct slice batch = make_batch(world, group, serial, offset);
+    partition_log_expect_readers(partition->log, offset / 16 % 2 == 0);
     enum status status = partition_log_append(partition->log, batch, clock_wall_ms());
     world_require(world, status == STATUS_OK || world->failed || sim_disk_crashed()
         || log_writer_status(world->writer) != STATUS_OK, "append ended with %s",

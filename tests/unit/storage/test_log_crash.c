@@ -33,7 +33,8 @@ static void open_at(struct fixture *f, int64_t next_offset, int64_t log_start)
 static void open_shard(struct fixture *f)
 {
     struct log_writer_settings writer = {.group_min = 1};
-    struct log_shard_settings shard = {.write_after_bytes = 1};
+    struct log_shard_settings shard = {.write_after_bytes = 1, .direct_from_bytes = 4500,
+        .read_lately_ms = 1000};
     f->writer = log_writer_new(&writer);
     f->shard = log_shard_new(f->writer, &shard);
 }
@@ -192,6 +193,78 @@ START_TEST(log_without_checkpoint_is_mended_after_a_power_cut)
 }
 END_TEST
 
+static void write_unread(struct fixture *f, int batches)
+{
+    partition_log_expect_readers(f->log, false);
+    for (int i = 0; i < batches; i++) {
+        append(f); /* the first is written alone, the others together */
+    }
+    settle(f);
+}
+
+/* Opens it anew, which checks every batch in the files. */
+static void check_whole(struct fixture *f, int64_t end)
+{
+    partition_log_flush(f->log, flushed, f);
+    settle(f);
+    partition_log_close(f->log);
+    open_at(f, -1, -1);
+    ck_assert_str_eq(f->damage.file, "");
+    ck_assert_int_eq(partition_log_end(f->log), end);
+}
+
+START_TEST(what_nobody_reads_goes_past_the_page_cache)
+{
+    struct fixture f;
+    start(&f, (uint64_t)_i + 6000);
+    f.settings.segment_bytes = 100000;
+    write_unread(&f, 1 + _i % 12);
+    ck_assert_uint_eq(sim_disk_direct_bytes(), 0); /* not worth it */
+    write_unread(&f, 30 + _i % 12);
+    uint64_t direct_bytes = sim_disk_direct_bytes();
+    ck_assert_uint_gt(direct_bytes, 0);
+    check_whole(&f, 31 + _i % 12 * 2);
+    partition_log_expect_readers(f.log, false);
+    write_unread(&f, 40);
+    ck_assert_uint_gt(sim_disk_direct_bytes(), direct_bytes);
+    partition_log_flush(f.log, flushed, &f);
+    settle(&f);
+    cut_power(&f);
+    open_at(&f, -1, -1);
+    ck_assert_str_eq(f.damage.file, "");
+    ck_assert_int_eq(partition_log_end(f.log), 71 + _i % 12 * 2);
+    close_shard(&f);
+    sim_disk_reset(0);
+}
+END_TEST
+
+START_TEST(what_is_read_stays_in_the_page_cache)
+{
+    struct fixture f;
+    struct log_read read;
+    start(&f, (uint64_t)_i + 7000);
+    f.settings.segment_bytes = 100000;
+    write_unread(&f, 1);
+    ck_assert_int_eq(partition_log_read(f.log, 0, 1, true, &read), STATUS_OK);
+    log_read_release(&read);
+    write_unread(&f, 30);
+    ck_assert_uint_eq(sim_disk_direct_bytes(), 0);
+    log_shard_tick(f.shard, clock_wall_ms() + 2000); /* nobody read it for long */
+    write_unread(&f, 30);
+    ck_assert_uint_gt(sim_disk_direct_bytes(), 0);
+    uint64_t direct_bytes = sim_disk_direct_bytes();
+    partition_log_expect_readers(f.log, true);
+    for (int i = 0; i < 30; i++) {
+        append(&f);
+    }
+    settle(&f);
+    ck_assert_uint_eq(sim_disk_direct_bytes(), direct_bytes);
+    check_whole(&f, 91);
+    close_shard(&f);
+    sim_disk_reset(0);
+}
+END_TEST
+
 /* As an install does whose leader begins behind where this log ends. */
 START_TEST(log_that_starts_anew_is_whole_after_a_power_cut)
 {
@@ -275,6 +348,8 @@ int main(void)
     tcase_add_loop_test(tests, removed_segments_do_not_take_the_log_with_them, 0, WAYS);
     tcase_add_loop_test(tests, flushed_batches_survive, 0, WAYS);
     tcase_add_loop_test(tests, log_without_checkpoint_is_mended_after_a_power_cut, 0, WAYS);
+    tcase_add_loop_test(tests, what_nobody_reads_goes_past_the_page_cache, 0, WAYS);
+    tcase_add_loop_test(tests, what_is_read_stays_in_the_page_cache, 0, WAYS);
     tcase_add_loop_test(tests, log_that_starts_anew_is_whole_after_a_power_cut, 0, WAYS);
     tcase_add_loop_test(tests, log_without_checkpoint_starts_anew, 0, WAYS);
     tcase_add_loop_test(tests, log_that_starts_anew_forgets_producers, 0, WAYS);
