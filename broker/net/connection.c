@@ -27,7 +27,9 @@
 enum {
     SCRATCH_BYTES = 64 * 1024,
     SCRATCH_BEHIND_BYTES = 4 * 1024,     /* behind a large frame: the next has its own turn */
-    FIRST_BLOCK_BYTES = 64 * 1024,       /* a frame's first allocation, then doubled */
+    FIRST_BLOCK_BYTES = 64 * 1024,       /* a frame's first allocation */
+    PEER_FIRST_BLOCK_BYTES = 1024 * 1024,
+    FRAME_GROWTH = 4,                    /* how many times more when that is full */
     MAX_UNSENT_BYTES = 8 * 1024 * 1024,  /* answers waiting before reading stops */
     PEER_UNSENT_BYTES = 64 * 1024 * 1024,
     PEER_FRAME_BYTES = 8 * 1024 * 1024,  /* a frame of entries around the largest request */
@@ -395,7 +397,8 @@ static bool frame_begin(struct connection *connection)
         return false;
     }
     frame->length = length;
-    size_t first = length < FIRST_BLOCK_BYTES ? length : FIRST_BLOCK_BYTES;
+    size_t first = connection->peer != NULL ? PEER_FIRST_BLOCK_BYTES : FIRST_BLOCK_BYTES;
+    first = length < first ? length : first;
     frame->block = block_new(first);
     count_queued(connection, first);
     return true;
@@ -408,8 +411,8 @@ static void frame_grow(struct connection *connection)
         return;
     }
     assert(frame->have <= frame->length);
-    size_t doubled = frame->block->capacity * 2;
-    size_t capacity = doubled < frame->length ? doubled : frame->length;
+    size_t grown = frame->block->capacity * FRAME_GROWTH;
+    size_t capacity = grown < frame->length ? grown : frame->length;
     count_queued(connection, capacity - frame->block->capacity);
     frame->block = block_resize(frame->block, capacity);
 }

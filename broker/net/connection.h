@@ -35,7 +35,7 @@ enum {
 struct frame_reader {
     uint8_t head[4];
     size_t head_have;
-    struct block *block;         /* grows with what has arrived, never with what was announced */
+    struct block *block;         /* grows with what has arrived, not with what was announced */
     size_t length;               /* announced */
     size_t have;
 };
