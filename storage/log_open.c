@@ -452,6 +452,8 @@ static void settle(struct log_recover *recover, const struct log_recovery *given
         content->epochs_changed = true;
     }
     content->directory_made = true;
+    /* What a process before this one made, and nobody vouches for. */
+    content->names_unsynced = content->synced_offset < log->next_offset;
     content->producers_changed = log->producers != NULL
         && content->synced_offset < log->next_offset;
     if (content->damage.file[0] != '\0') {

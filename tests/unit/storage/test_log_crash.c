@@ -265,6 +265,30 @@ START_TEST(what_is_read_stays_in_the_page_cache)
 }
 END_TEST
 
+/* The process is killed before a sync; the next one's flush has the names to sync too. */
+START_TEST(flush_after_a_restart_makes_older_names_durable)
+{
+    struct fixture f;
+    start(&f, (uint64_t)_i + 8000);
+    for (int i = 0; i < 1 + _i % 8; i++) {
+        append(&f);
+        settle(&f);
+    }
+    partition_log_close(f.log);
+    open_at(&f, -1, -1);
+    append(&f);
+    partition_log_flush(f.log, flushed, &f);
+    settle(&f);
+    ck_assert_int_eq(f.synced, 2 + _i % 8);
+    cut_power(&f);
+    open_at(&f, f.synced, 0);
+    ck_assert_str_eq(f.damage.file, "");
+    ck_assert_int_eq(partition_log_end(f.log), f.synced);
+    close_shard(&f);
+    sim_disk_reset(0);
+}
+END_TEST
+
 /* As an install does whose leader begins behind where this log ends. */
 START_TEST(log_that_starts_anew_is_whole_after_a_power_cut)
 {
@@ -350,6 +374,7 @@ int main(void)
     tcase_add_loop_test(tests, log_without_checkpoint_is_mended_after_a_power_cut, 0, WAYS);
     tcase_add_loop_test(tests, what_nobody_reads_goes_past_the_page_cache, 0, WAYS);
     tcase_add_loop_test(tests, what_is_read_stays_in_the_page_cache, 0, WAYS);
+    tcase_add_loop_test(tests, flush_after_a_restart_makes_older_names_durable, 0, WAYS);
     tcase_add_loop_test(tests, log_that_starts_anew_is_whole_after_a_power_cut, 0, WAYS);
     tcase_add_loop_test(tests, log_without_checkpoint_starts_anew, 0, WAYS);
     tcase_add_loop_test(tests, log_that_starts_anew_forgets_producers, 0, WAYS);
