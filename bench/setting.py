@@ -112,12 +112,13 @@ class Setting:
                            check=True)
         return path
 
-    def touch_memory(self):
+    def touch_memory(self, size=TOUCH_BYTES):
         """Writes and removes a file, so that no broker is the first to touch the page cache: the
-        first touch of a virtual machine's memory costs system time on whoever writes first."""
+        first touch of a virtual machine's memory costs system time on whoever writes first. What
+        has been free for some seconds may have gone back to the host: then it is first again."""
         path, chunk = os.path.join(self.home, "touch"), bytes(1 << 24)
         with open(path, "wb") as f:
-            for _ in range(TOUCH_BYTES // len(chunk)):
+            for _ in range(size // len(chunk)):
                 f.write(chunk)
         os.unlink(path)
 
