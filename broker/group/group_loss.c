@@ -156,14 +156,13 @@ static void leave(struct group *group)
 
 static bool has_caught_up(const struct group *group)
 {
-    bool is_durable = raft_durable_index(group->raft) >= group->catch_up_to ||
-                      planted(PLANT_COMPLETE_UNSYNCED);
-    return group->applied_index >= group->catch_up_to && is_durable;
+    return group->applied_index >= group->catch_up_to &&
+           raft_durable_index(group->raft) >= group->catch_up_to;
 }
 
 bool group_loss_is_over(struct group *group)
 {
-    if (group->is_rejoining && (raft_is_saved(group->raft) || planted(PLANT_COMPLETE_UNSYNCED))) {
+    if (group->is_rejoining && raft_is_saved(group->raft)) {
         uncount(group);
     }
     if (group->loss == NULL || !has_caught_up(group)) {
