@@ -74,6 +74,7 @@
     BUG(MOVE_ENDED_EARLY, "a move ends before the members are where they shall be") \
     BUG(MOVE_NUMBER_IGNORED, "the end of an earlier move ends the one in its place") \
     BUG(NEWCOMER_VOTES, "a new replica begins with the members from after the move") \
+    BUG(STRAYS_FIRST, "a start removes logs that moved away before the journal forgets them") \
     BUG(OLD_TERM_COUNTED, "entries of an older term are committed by counting copies") \
     BUG(JOINT_LEFT_EARLY, "a joint change is left before it is committed") \
     BUG(BEAT_IGNORED, "a heartbeat of an old generation is taken") \

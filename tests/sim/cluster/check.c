@@ -82,6 +82,7 @@ int64_t check_committed_end(int partition)
 void check_end(void)
 {
     check_members_forget();
+    check_strays_forget();
     struct term_leader *leader;
     struct term_leader *next_leader;
     HASH_ITER(hh, leaders, leader, next_leader) {

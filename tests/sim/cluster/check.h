@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct group;
+struct journal_op;
 
 /* Nothing is known yet; and forgets it again. */
 void check_start(void);
@@ -30,6 +31,10 @@ bool check_is_known(int32_t node, bool fenced);
  * forgets what is known of them. */
 void check_members(const struct group *group);
 void check_members_forget(void);
+
+/* Sees what the journal is given; what it is told to forget goes before the logs of it. */
+void check_strays_submitted(const struct journal_op *op);
+void check_strays_forget(void);
 
 /* Compares all replicas' logs: where they begin and end, and their epochs. */
 void check_replicas(void);

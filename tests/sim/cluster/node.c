@@ -15,6 +15,7 @@
 #include "broker/group/replicas.h"
 #include "broker/server/storage_watch.h"
 #include "io/clock.h"
+#include "tests/sim/cluster/check.h"
 #include "tests/sim/cluster/loop.h"
 #include "tests/sim/cluster/world.h"
 #include "tests/sim/sim_clock.h"
@@ -98,6 +99,7 @@ void __wrap_log_writer_submit(struct log_writer *writer, struct log_shard *shard
 void __wrap_journal_submit(struct journal *journal, struct journal_op *op)
 {
     current->journal_has_work = true;
+    check_strays_submitted(op);
     __real_journal_submit(journal, op);
 }
 
@@ -138,6 +140,7 @@ static void journal_turn(void *context, uint64_t life)
     }
     enter(node);
     node->journal_has_work = false;
+    node->journal_turns++;
     bool any = journal_run_once(node->broker->journal, world.now_ns / MS_NS);
     leave();
     if (any) {

@@ -31,6 +31,7 @@ struct sim_node {
     unsigned life;               /* counts starts */
     bool is_paused;
     bool is_off;                 /* the whole machine */
+    uint64_t journal_turns;
     bool lost_disk;              /* and has not caught up since */
     bool is_away;                /* and no fault's end starts it */
     bool missed;                 /* something was due while it was paused */
