@@ -375,8 +375,8 @@ static bool wants_job(const struct log_content *content)
     struct log_segment *active = log_active(content);
     bool unfinished = content->segment_count > 1
         && !content->segments[content->segment_count - 2]->finished;
-    struct list_link *last = content->waiters.head.previous;
-    bool flush = !list_is_empty(&content->waiters)
+    struct list_link *last = list_last(&content->waiters);
+    bool flush = last != NULL
         && container_of(last, struct log_waiter, link)->target_offset > content->synced_offset;
     return flush || unfinished || content->sync_wanted
         || (active != NULL && !active->on_disk && !has_unwritten(content));
