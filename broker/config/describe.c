@@ -1,9 +1,10 @@
-/* DescribeConfigs. Owns nothing: reads the key table, the configuration and a topic's overrides.
+/* DescribeConfigs. Owns nothing: reads the key table, the configuration and its sources.
  *
  * Happy path: one result for each resource, one row for each key of its scope that the client asked
  * for. What Kafka does that is not obvious, seen in its answers: an empty list of keys means all;
- * the message of a good result is empty, not null; synonyms are those of the first broker key only,
- * so a retention.ms that comes from log.retention.hours shows none. */
+ * the message of a good result is empty, not null; synonyms are those of the first broker key
+ * only, so a retention.ms that comes from log.retention.hours shows none; a key that can only be
+ * set while the broker runs (the replication throttles) is listed when it is set. */
 #include "broker/config/describe.h"
 
 #include <assert.h>
@@ -22,6 +23,7 @@ enum { MOST_SYNONYMS = 8 };
 
 struct describer {
     const struct config *config;
+    const struct describe_sources *sources;
     const struct describe_configs_request *request;
     const struct RESOURCE *resource;
     const struct topic_override *overrides;
@@ -29,9 +31,29 @@ struct describer {
     struct arena *arena;
 };
 
-static bool is_wanted(const struct describer *from, const struct config_key_info *info)
+/* What is set while brokers run, for the one of that id or (empty) for all. */
+static struct view setting(const struct describer *from, struct view broker, enum config_key key)
 {
-    if (info->internal) {
+    return from->sources->find_setting(from->sources->context, broker, key);
+}
+
+static bool is_set(const struct describer *from, enum config_key key)
+{
+    return setting(from, from->resource->resource_name, key).data != NULL ||
+           setting(from, VIEW_EMPTY, key).data != NULL;
+}
+
+/* The resource that stands for all brokers has only what is set for them. */
+static bool is_all_brokers(const struct describer *from)
+{
+    return from->resource->resource_type == CONFIG_RESOURCE_BROKER &&
+           from->resource->resource_name.length == 0;
+}
+
+static bool is_wanted(const struct describer *from, enum config_key key)
+{
+    const struct config_key_info *info = &config_keys[key];
+    if ((info->internal || is_all_brokers(from)) && !is_set(from, key)) {
         return false;
     }
     const struct RESOURCE *resource = from->resource;
@@ -94,6 +116,24 @@ static enum status fill_broker_row(const struct describer *from, enum config_key
     return STATUS_OK;
 }
 
+/* A key that has no other value than what is set while the broker runs. */
+static enum status fill_setting_row(const struct describer *from, enum config_key key,
+                                    struct ROW *row)
+{
+    const struct config_key_info *info = &config_keys[key];
+    struct view own = setting(from, from->resource->resource_name, key);
+    struct view common = setting(from, VIEW_EMPTY, key);
+    if (own.data != NULL && !is_all_brokers(from)) {
+        add_synonym(row, info, own, CONFIG_SOURCE_DYNAMIC_BROKER);
+    }
+    if (common.data != NULL) {
+        add_synonym(row, info, common, CONFIG_SOURCE_DYNAMIC_DEFAULT);
+    }
+    assert(row->synonyms_count > 0);
+    row->value = row->synonyms[0].value;
+    return STATUS_OK;
+}
+
 /* A key of a topic, group or subscription. */
 static enum status fill_other_row(const struct describer *from, enum config_key key,
                                   struct ROW *row)
@@ -119,9 +159,14 @@ static enum status fill_row(const struct describer *from, enum config_key key, s
     if (row->synonyms == NULL) {
         return STATUS_LIMIT;
     }
-    enum status status = config_keys[key].scope == CONFIG_SCOPE_BROKER
-                             ? fill_broker_row(from, key, row)
-                             : fill_other_row(from, key, row);
+    enum status status = STATUS_OK;
+    if (config_keys[key].internal) {
+        status = fill_setting_row(from, key, row);
+    } else if (config_keys[key].scope == CONFIG_SCOPE_BROKER) {
+        status = fill_broker_row(from, key, row);
+    } else {
+        status = fill_other_row(from, key, row);
+    }
     finish_row(from, &config_keys[key], row);
     return status;
 }
@@ -137,7 +182,7 @@ static enum status fill_rows(const struct describer *from, int first, int count,
     }
     enum status status = STATUS_OK;
     for (int key = first; key < first + count && status == STATUS_OK; key++) {
-        if (is_wanted(from, &config_keys[key])) {
+        if (is_wanted(from, (enum config_key)key)) {
             struct ROW *row = &result->configs[result->configs_count++];
             status = fill_row(from, (enum config_key)key, row);
         }
@@ -153,15 +198,15 @@ static enum status refuse(struct RESULT *result, enum kafka_error error, struct 
     return STATUS_OK;
 }
 
-static enum status describe_topic(struct describer *from, const struct describe_topics *topics,
-                                  struct RESULT *result)
+static enum status describe_topic(struct describer *from, struct RESULT *result)
 {
     struct view name = from->resource->resource_name;
     struct view why = VIEW_NULL;
     if (topic_name_check(name, from->arena, &why) != STATUS_OK) {
         return refuse(result, KAFKA_INVALID_TOPIC_EXCEPTION, why);
     }
-    if (!topics->find(topics->context, name, &from->overrides, &from->override_count)) {
+    if (!from->sources->find_topic(from->sources->context, name, &from->overrides,
+                                   &from->override_count)) {
         return refuse(result, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, VIEW_EMPTY);
     }
     return fill_rows(from, TOPIC_CONFIG_FIRST, TOPIC_CONFIG_COUNT, result);
@@ -190,26 +235,21 @@ static bool is_this_broker(const struct describer *from, struct RESULT *result)
     return true;
 }
 
-/* The empty name stands for the values that are set on all brokers at run time. */
 static enum status describe_broker(const struct describer *from, struct RESULT *result)
 {
-    if (from->resource->resource_name.length == 0) {
-        return STATUS_OK;
-    }
-    return is_this_broker(from, result)
+    return is_all_brokers(from) || is_this_broker(from, result)
                ? fill_rows(from, BROKER_CONFIG_FIRST, BROKER_CONFIG_COUNT, result)
                : STATUS_OK;
 }
 
-static enum status describe_one(struct describer *from, const struct describe_topics *topics,
-                                struct RESULT *result)
+static enum status describe_one(struct describer *from, struct RESULT *result)
 {
     result->resource_type = from->resource->resource_type;
     result->resource_name = from->resource->resource_name;
     result->error_message = VIEW_EMPTY;
     switch (from->resource->resource_type) {
     case CONFIG_RESOURCE_TOPIC:
-        return describe_topic(from, topics, result);
+        return describe_topic(from, result);
     case CONFIG_RESOURCE_BROKER:
         return describe_broker(from, result);
     case CONFIG_RESOURCE_BROKER_LOGGER:
@@ -226,11 +266,11 @@ static enum status describe_one(struct describer *from, const struct describe_to
     }
 }
 
-enum status describe_configs(const struct config *config, const struct describe_topics *topics,
+enum status describe_configs(const struct config *config, const struct describe_sources *sources,
                              const struct describe_configs_request *request, struct arena *arena,
                              struct describe_configs_response *response)
 {
-    assert(config != NULL && topics != NULL && topics->find != NULL);
+    assert(config != NULL && sources != NULL);
     assert(request != NULL && arena != NULL && response != NULL);
     *response = describe_configs_response_default;
     if (request->resources_count <= 0) {
@@ -244,8 +284,8 @@ enum status describe_configs(const struct config *config, const struct describe_
     response->results_count = request->resources_count;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct describer from = {config, request, &request->resources[i], NULL, 0, arena};
-        status = describe_one(&from, topics, &response->results[i]);
+        struct describer from = {config, sources, request, &request->resources[i], NULL, 0, arena};
+        status = describe_one(&from, &response->results[i]);
     }
     return status;
 }

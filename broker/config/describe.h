@@ -18,19 +18,22 @@ enum config_resource {
     CONFIG_RESOURCE_GROUP = 32
 };
 
-/* Where the topics are looked up: `find` returns false when there is none of that name, else sets
- * its overrides, alive as long as the answer. */
-struct describe_topics {
-    bool (*find)(void *context, struct view name, const struct topic_override **overrides,
-                 uint32_t *count);
+/* Where is looked up what the configuration does not say. Alive as long as the answer. */
+struct describe_sources {
+    /* Returns false when there is no topic of that name, else sets its overrides. */
+    bool (*find_topic)(void *context, struct view name, const struct topic_override **overrides,
+                       uint32_t *count);
+    /* What was set while the brokers run for the one whose id is that text (empty: for all); null
+     * when nothing was. */
+    struct view (*find_setting)(void *context, struct view broker, enum config_key key);
     void *context;
 };
 
 /* Fills the answer to a request in any version; whatever it points to lives in the arena, the
- * configuration, the overrides or the request. Mistakes of the client are error codes in the
+ * configuration, the sources or the request. Mistakes of the client are error codes in the
  * answer. STATUS_LIMIT when the arena is full. */
 MUST_USE enum status describe_configs(const struct config *config,
-                                      const struct describe_topics *topics,
+                                      const struct describe_sources *sources,
                                       const struct describe_configs_request *request,
                                       struct arena *arena,
                                       struct describe_configs_response *response);

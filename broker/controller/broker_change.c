@@ -7,19 +7,20 @@
 #include "broker/config/describe.h"
 #include "broker/config/value.h"
 
-static const enum config_key rates[] = {
+const enum config_key broker_change_keys[] = {
     CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE,
     CONFIG_LEADER_REPLICATION_THROTTLED_RATE,
     CONFIG_REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND,
+    CONFIG_KEY_COUNT,
 };
 
-enum { RATE_COUNT = sizeof rates / sizeof rates[0] };
+enum { RATE_COUNT = sizeof broker_change_keys / sizeof broker_change_keys[0] - 1 };
 
 static int rate_of(struct view name)
 {
     int at = 0;
     assert(RATE_COUNT == 3);
-    while (at < RATE_COUNT && !view_is(name, config_keys[rates[at]].name)) {
+    while (at < RATE_COUNT && !view_is(name, config_keys[broker_change_keys[at]].name)) {
         at++;
     }
     return at;
@@ -64,7 +65,8 @@ static enum status check_wish(const struct command *command, const struct config
             arena_format(arena, "%.*s can be set and deleted", VIEW_PRINT(wish->name))};
         return STATUS_OK;
     }
-    enum status status = config_value_parse(rates[at], wish->value, arena, &value, &why);
+    enum status status = config_value_parse(broker_change_keys[at], wish->value, arena,
+                                            &value, &why);
     if (status == STATUS_INVALID) {
         *refusal = (struct refusal){KAFKA_INVALID_CONFIG, why};
         return STATUS_OK;
@@ -116,7 +118,7 @@ enum status broker_change(struct command *command, struct view broker,
     }
     for (int i = 0; i < RATE_COUNT && refusal->error == KAFKA_NONE && !validate_only; i++) {
         if (is_named[i] || replaces) {
-            record(command, broker, rates[i], values[i]);
+            record(command, broker, broker_change_keys[i], values[i]);
         }
     }
     return STATUS_OK;

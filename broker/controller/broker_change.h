@@ -6,6 +6,9 @@
 #include "broker/controller/command.h"
 #include "broker/controller/topic_change.h"
 
+/* The keys that may change, ended by CONFIG_KEY_COUNT. */
+extern const enum config_key broker_change_keys[];
+
 /* Records what the wishes say of the broker whose id is its name (empty: of all), unless
  * `validate_only`; with `replaces`, what is not named goes back to its default. A mistake is told
  * in *refusal and records nothing. STATUS_LIMIT when the arena is full. */

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "broker/config/describe.h"
 #include "broker/config/value.h"
+#include "broker/controller/broker_change.h"
 
 struct cluster_image *cluster_image_ref(struct cluster_image *image)
 {
@@ -80,29 +81,58 @@ static struct cluster_broker broker_of(struct cluster_image *image,
                                    .endpoint_count = count};
 }
 
-/* A throttle's rate of the broker, or of all. */
-static int64_t rate_of(const struct image *metadata, int32_t id, enum config_key key)
+/* A broker's id as the name of a resource. */
+static struct view id_text(struct cluster_image *image, int32_t id)
 {
-    char text[16];
-    struct view name = view_text(config_keys[key].name);
+    struct view text = arena_format(&image->arena, "%d", id);
+    assert(text.length > 0);
+    return text;
+}
+
+/* What is set for the broker (empty: for all). */
+static void copy_settings(struct cluster_image *image, const struct image *metadata,
+                          struct view broker, struct cluster_setting *settings)
+{
+    for (int i = 0; broker_change_keys[i] != CONFIG_KEY_COUNT; i++) {
+        enum config_key key = broker_change_keys[i];
+        struct view value = image_config(metadata, CONFIG_RESOURCE_BROKER, broker,
+                                         view_text(config_keys[key].name));
+        if (value.data != NULL) {
+            settings[image->setting_count++] =
+                (struct cluster_setting){broker, key, arena_copy(&image->arena, value)};
+        }
+    }
+}
+
+/* A throttle's rate of the broker, or of all. */
+static int64_t rate_of(const struct cluster_image *image, struct view broker, enum config_key key)
+{
     int64_t rate = 0;
-    snprintf(text, sizeof text, "%d", id);
-    struct view value = image_config(metadata, CONFIG_RESOURCE_BROKER, view_text(text), name);
+    struct view value = cluster_image_setting(image, broker, key);
     if (value.data == NULL) {
-        value = image_config(metadata, CONFIG_RESOURCE_BROKER, VIEW_EMPTY, name);
+        value = cluster_image_setting(image, VIEW_EMPTY, key);
     }
     bool is_set = value.data != NULL && config_number_parse(config_trim(value), &rate);
     assert(!is_set || rate >= 0);
     return is_set ? rate : 0;
 }
 
-static void set_rates(struct cluster_broker *brokers, int32_t count, const struct image *metadata)
+static void set_settings(struct cluster_image *image, const struct image *metadata,
+                         struct cluster_broker *brokers)
 {
-    for (int32_t i = 0; i < count && metadata != NULL; i++) {
-        brokers[i].leader_rate =
-            rate_of(metadata, brokers[i].id, CONFIG_LEADER_REPLICATION_THROTTLED_RATE);
-        brokers[i].follower_rate =
-            rate_of(metadata, brokers[i].id, CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE);
+    size_t keys = 0;
+    while (broker_change_keys[keys] != CONFIG_KEY_COUNT) {
+        keys++;
+    }
+    struct cluster_setting *settings =
+        take(image, ((size_t)image->broker_count + 1) * keys, sizeof *settings);
+    image->settings = settings;
+    copy_settings(image, metadata, VIEW_EMPTY, settings);
+    for (int32_t i = 0; i < image->broker_count; i++) {
+        struct view id = id_text(image, brokers[i].id);
+        copy_settings(image, metadata, id, settings);
+        brokers[i].leader_rate = rate_of(image, id, CONFIG_LEADER_REPLICATION_THROTTLED_RATE);
+        brokers[i].follower_rate = rate_of(image, id, CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE);
     }
 }
 
@@ -143,9 +173,9 @@ struct cluster_image *cluster_image_new(const struct image *metadata,
     if (!has_self) {
         brokers[image->broker_count++] = copy_broker(image, self);
     }
-    set_rates(brokers, image->broker_count, metadata);
     image->brokers = brokers;
     if (metadata != NULL) {
+        set_settings(image, metadata, brokers);
         copy_voters(image, metadata);
     }
     return image;
@@ -160,6 +190,19 @@ const struct cluster_broker *cluster_image_find(const struct cluster_image *imag
         }
     }
     return NULL;
+}
+
+struct view cluster_image_setting(const struct cluster_image *image, struct view broker,
+                                  enum config_key key)
+{
+    assert(image != NULL && key < CONFIG_KEY_COUNT);
+    for (int i = 0; i < image->setting_count; i++) {
+        const struct cluster_setting *setting = &image->settings[i];
+        if (setting->key == key && view_equal(setting->broker, broker)) {
+            return setting->value;
+        }
+    }
+    return VIEW_NULL;
 }
 
 const struct cluster_endpoint *cluster_broker_endpoint(const struct cluster_broker *broker,

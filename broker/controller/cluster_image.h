@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/uuid.h"
 #include "base/view.h"
+#include "broker/config/config.h"
 #include "broker/controller/image.h"
 
 /* One advertised listener of a broker. */
@@ -35,11 +36,20 @@ struct cluster_broker {
     int32_t endpoint_count;
 };
 
+/* What was set while the brokers run (broker_change.h). */
+struct cluster_setting {
+    struct view broker;          /* its id as text; empty: all */
+    enum config_key key;
+    struct view value;
+};
+
 struct cluster_image {
     atomic_uint references;
     struct arena arena;          /* holds all that the image points to */
     const struct cluster_broker *brokers; /* sorted by id */
     int32_t broker_count;
+    const struct cluster_setting *settings; /* of registered brokers and of all */
+    int setting_count;
     const struct quorum_voter *voters;    /* image_voters */
     int voter_count;
 };
@@ -57,6 +67,11 @@ void cluster_image_unref(struct cluster_image *image);
 
 /* The broker, or null when there is none of this id. */
 const struct cluster_broker *cluster_image_find(const struct cluster_image *image, int32_t id);
+
+/* What was set for the broker whose id is that text (empty: for all) while it runs; the null view
+ * when nothing was. Alive as long as the image. */
+struct view cluster_image_setting(const struct cluster_image *image, struct view broker,
+                                  enum config_key key);
 
 /* The broker's endpoint on the listener of that name, or null. */
 const struct cluster_endpoint *cluster_broker_endpoint(const struct cluster_broker *broker,

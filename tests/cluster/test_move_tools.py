@@ -99,6 +99,11 @@ def test_a_throttled_move_and_its_end():
         assert "Successfully started" in said, said
         assert cluster.configs(2, "t", REPLICAS) == dict(zip(REPLICAS, (
             "0:%d" % old, "0:%d" % new))), cluster.configs(2, "t", REPLICAS)
+        said = tool(cluster, "ConfigCommand", "--describe", "--entity-type", "brokers")
+        for side in ("leader", "follower"):
+            rate = "%s.replication.throttled.rate=1000000" % side
+            row = "  %s sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:%s}\n" % (rate, rate)
+            assert said.count(row) == 2, said
         said = tool(cluster, REASSIGN, "--list")
         assert "t-0: replicas: %d,%d. adding: %d. removing: %d." % (new, old, new, old) in said, \
             said

@@ -21,6 +21,7 @@ static uint32_t override_count;
 static struct describe_configs_response response;
 static struct describe_configs_request request;
 static struct RESOURCE resource;
+static const char *own_rate, *common_rate; /* set while brokers run, for 1 and for all; or null */
 
 static void use_config(const char *setting)
 {
@@ -35,6 +36,7 @@ static void set_up(void)
     arena_init(&arena, 4 << 20);
     config = NULL;
     override_count = 0;
+    own_rate = common_rate = NULL;
     request = (struct describe_configs_request){.resources = &resource,
                                                 .resources_count = 1,
                                                 .include_synonyms = true};
@@ -57,12 +59,20 @@ static bool find_topic(void *context, struct view name, const struct topic_overr
     return view_is(name, "t");
 }
 
+static struct view find_setting(void *context, struct view broker, enum config_key key)
+{
+    ck_assert_ptr_eq(context, &override_count);
+    bool is_rate = key == CONFIG_LEADER_REPLICATION_THROTTLED_RATE;
+    const char *value = broker.length == 0 ? common_rate : view_is(broker, "1") ? own_rate : NULL;
+    return is_rate && value != NULL ? view_text(value) : VIEW_NULL;
+}
+
 static struct RESULT *describe(enum config_resource type, const char *name)
 {
-    struct describe_topics topics = {find_topic, &override_count};
+    struct describe_sources sources = {find_topic, find_setting, &override_count};
     resource.resource_type = (int8_t)type;
     resource.resource_name = view_text(name);
-    ck_assert_int_eq(describe_configs(config, &topics, &request, &arena, &response), STATUS_OK);
+    ck_assert_int_eq(describe_configs(config, &sources, &request, &arena, &response), STATUS_OK);
     ck_assert_int_eq(response.results_count, 1);
     ck_assert_int_eq(response.results[0].resource_type, type);
     ck_assert(view_is(response.results[0].resource_name, name));
@@ -147,7 +157,8 @@ START_TEST(every_topic_key_is_as_in_kafka)
 }
 END_TEST
 
-/* Kafka lists neither internal keys nor the replication throttles; Ottla's own come on top. */
+/* Kafka lists neither internal keys nor replication throttles that are not set; Ottla's own come on
+ * top. */
 START_TEST(every_broker_key_is_as_in_kafka)
 {
     int own = 0;
@@ -185,6 +196,37 @@ START_TEST(an_override_comes_first_in_the_synonyms)
     ck_assert_int_eq(row->synonyms[1].source, CONFIG_SOURCE_STATIC_BROKER);
     ck_assert(view_is(row->synonyms[2].value, "1073741824"));
     ck_assert_int_eq(row->synonyms[2].source, CONFIG_SOURCE_DEFAULT);
+}
+END_TEST
+
+START_TEST(what_is_set_while_brokers_run_is_listed)
+{
+    static const char key[] = "leader.replication.throttled.rate";
+    int32_t unset = describe(CONFIG_RESOURCE_BROKER, "1")->configs_count;
+    own_rate = "1000";
+    struct RESULT *result = describe(CONFIG_RESOURCE_BROKER, "1");
+    ck_assert_int_eq(result->configs_count, unset + 1);
+    struct ROW *row = row_of(result, key);
+    ck_assert(view_is(row->value, "1000"));
+    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_DYNAMIC_BROKER);
+    ck_assert_int_eq(row->config_type, CONFIG_TYPE_LONG);
+    ck_assert(!row->read_only && !row->is_sensitive);
+    ck_assert_int_eq(row->synonyms_count, 1);
+    ck_assert_int_eq(describe(CONFIG_RESOURCE_BROKER, "")->configs_count, 0);
+    common_rate = "2000";
+    row = row_of(describe(CONFIG_RESOURCE_BROKER, "1"), key);
+    ck_assert(view_is(row->value, "1000"));
+    ck_assert_int_eq(row->synonyms_count, 2);
+    ck_assert(view_is(row->synonyms[1].value, "2000"));
+    ck_assert_int_eq(row->synonyms[1].source, CONFIG_SOURCE_DYNAMIC_DEFAULT);
+    own_rate = NULL;
+    row = row_of(describe(CONFIG_RESOURCE_BROKER, "1"), key);
+    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_DYNAMIC_DEFAULT);
+    result = describe(CONFIG_RESOURCE_BROKER, "");
+    ck_assert_int_eq(result->configs_count, 1);
+    ck_assert(view_is(result->configs[0].name, key) && view_is(result->configs[0].value, "2000"));
+    ck_assert_int_eq(result->configs[0].config_source, CONFIG_SOURCE_DYNAMIC_DEFAULT);
+    ck_assert_int_eq(result->configs[0].synonyms_count, 1);
 }
 END_TEST
 
@@ -278,6 +320,7 @@ int main(void)
     tcase_add_test(tests, every_broker_key_is_as_in_kafka);
     tcase_add_test(tests, groups_and_client_metrics_are_as_in_kafka);
     tcase_add_test(tests, an_override_comes_first_in_the_synonyms);
+    tcase_add_test(tests, what_is_set_while_brokers_run_is_listed);
     tcase_add_test(tests, synonyms_only_when_asked);
     tcase_add_test(tests, documentation_only_when_asked);
     tcase_add_test(tests, keys_are_filtered_and_an_empty_filter_means_all);

@@ -3,6 +3,7 @@
 
 #include <check.h>
 
+#include "broker/config/describe.h"
 #include "tests/unit/broker/controller/world.h"
 #include "tests/unit/runner.h"
 
@@ -66,6 +67,38 @@ START_TEST(a_node_alone)
 }
 END_TEST
 
+static void set_rate(const char *broker, const char *name, const char *value)
+{
+    struct config_record record = {.resource_type = CONFIG_RESOURCE_BROKER,
+                                   .resource_name = view_text(broker),
+                                   .name = view_text(name),
+                                   .value = view_text(value)};
+    record_list_add(&world.records, &config_record_type, 0, &record);
+    world_commit(&world);
+}
+
+START_TEST(what_is_set_while_brokers_run)
+{
+    const enum config_key leader = CONFIG_LEADER_REPLICATION_THROTTLED_RATE;
+    struct cluster_broker self = self_of(1, 1);
+    add_broker(1, 1, false);
+    add_broker(2, 1, false);
+    set_rate("", "leader.replication.throttled.rate", "500");
+    set_rate("2", "leader.replication.throttled.rate", "700");
+    set_rate("2", "follower.replication.throttled.rate", "900");
+    struct cluster_image *image = cluster_image_new(world.image, &self);
+    ck_assert(view_is(cluster_image_setting(image, VIEW_EMPTY, leader), "500"));
+    ck_assert_ptr_null(cluster_image_setting(image, view_text("1"), leader).data);
+    ck_assert(view_is(cluster_image_setting(image, view_text("2"), leader), "700"));
+    ck_assert_ptr_null(cluster_image_setting(image, view_text("7"), leader).data);
+    ck_assert_int_eq(cluster_image_find(image, 1)->leader_rate, 500);
+    ck_assert_int_eq(cluster_image_find(image, 1)->follower_rate, 0);
+    ck_assert_int_eq(cluster_image_find(image, 2)->leader_rate, 700);
+    ck_assert_int_eq(cluster_image_find(image, 2)->follower_rate, 900);
+    cluster_image_unref(image);
+}
+END_TEST
+
 START_TEST(the_registered_ones_and_this_node)
 {
     add_broker(3, 1, true);
@@ -125,6 +158,7 @@ int main(void)
     TCase *tests = tcase_create("cluster_image");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_node_alone);
+    tcase_add_test(tests, what_is_set_while_brokers_run);
     tcase_add_test(tests, the_registered_ones_and_this_node);
     tcase_add_test(tests, this_node_as_it_is_now);
     tcase_add_test(tests, outlives_the_metadata);
