@@ -33,6 +33,7 @@ void alter_configs_handle(struct request *request);
 void incremental_alter_configs_handle(struct request *request);
 void delete_groups_handle(struct request *request);
 void offset_delete_handle(struct request *request);
+void alter_replica_log_dirs_handle(struct request *request);
 void describe_log_dirs_handle(struct request *request);
 void elect_leaders_handle(struct request *request);
 void alter_partition_reassignments_handle(struct request *request);

@@ -29,6 +29,7 @@ static const struct service services[] = {
     {API_OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch_handle},
     {API_DESCRIBE_CONFIGS, describe_configs_handle},
     {API_ALTER_CONFIGS, alter_configs_handle, alter_configs_refuse},
+    {API_ALTER_REPLICA_LOG_DIRS, alter_replica_log_dirs_handle},
     {API_DESCRIBE_LOG_DIRS, describe_log_dirs_handle},
     {API_CREATE_PARTITIONS, create_partitions_handle, create_partitions_refuse},
     {API_DELETE_GROUPS, delete_groups_handle},

@@ -69,6 +69,7 @@ def test_a_plan_is_made_and_carried_out_under_load():
         path = as_file(plan)
         said = tool(cluster, REASSIGN, "--execute", "--reassignment-json-file", path)
         assert "Successfully started partition reassignment" in said, said
+        back = json.loads(re.search("^{.*}$", said, re.M).group())
         said = wait_verified(cluster, path)
         assert said.count("is completed") == 4, said
         for one in plan["partitions"]:
@@ -81,6 +82,14 @@ def test_a_plan_is_made_and_carried_out_under_load():
         assert elect(cluster, 0, None) == {}
         for one in plan["partitions"]:
             assert cluster.wait_leader("t", one["partition"]) == one["replicas"][0]
+        # The plan back, as the tool has printed it, with directories.
+        path = as_file(back)
+        tool(cluster, REASSIGN, "--execute", "--reassignment-json-file", path)
+        said = wait_verified(cluster, path)
+        assert said.count("is completed") == 4, said
+        assert len(re.findall(r"Reassignment of replica t-\d-\d completed", said)) == 12, said
+        for one in back["partitions"]:
+            assert replicas(cluster, 2, "t", one["partition"]) == one["replicas"]
         print("%d records" % sum(load.stop() for load in loads))
 
 

@@ -98,6 +98,25 @@ def case_a6_admin_calls_are_absent_or_answered(bootstrap):
                     assert ottla.REFERENCE, api + ": no answer"  # Kafka drops DescribeQuorum
 
 
+def case_a6_replicas_are_put_where_they_are(bootstrap):
+    """Plans that lead back from a reassignment name directories: right ones do no harm."""
+    topic = name("a6")
+    with connect(bootstrap) as conn:
+        create(conn, topic)
+        path = conn.call("DescribeLogDirs", 4, topics=None)["results"][0]["logDir"]
+
+        def put_into(where, partition):
+            answer = conn.call("AlterReplicaLogDirs", 2, dirs=[{"path": where, "topics": [
+                {"name": topic, "partitions": [partition]}]}])["results"]
+            same([one["topicName"] for one in answer], [topic])
+            return [(p["partitionIndex"], p["errorCode"]) for p in answer[0]["partitions"]]
+
+        same(put_into(path, 0), [(0, 0)])
+        same(put_into(path, 7), [(7, 3)], "no such partition")
+        same(put_into("/nowhere", 0), [(0, 57)], "no such directory")
+        same(conn.call("AlterReplicaLogDirs", 1, dirs=[])["results"], [])
+
+
 def case_g12_kip_848_is_offered_whole_or_not_at_all(bootstrap):
     """Without keys 68 and 69 there is no feature group.version, and clients say so clearly."""
     with connect(bootstrap) as conn:
