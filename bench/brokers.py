@@ -4,7 +4,9 @@ Happy path: Ottla(...) and Kafka(...) have the same methods. start() returns the
 start of the process to its first answer to Metadata; usage() its CPU seconds so far.
 
 Each has a port of its own on loopback and its data below a directory of its own. Only processes
-started here are ended, by their pid.
+started here are ended, by their pid. With end_on_sigterm() a script that gets SIGTERM leaves its
+contexts as after an error, so that they end what they have started; whole() sees to it that what
+was started is known then.
 
 Failure modes: BrokerError, with the tail of the log, when a broker exits or does not answer.
 """
@@ -14,7 +16,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
+from contextlib import contextmanager
 
 from bench_wire import answers
 
@@ -25,6 +29,41 @@ STATES = {"Z", "X"}
 
 class BrokerError(Exception):
     """A broker did not start, stop or stay."""
+
+
+def end_on_sigterm():
+    """From now on SIGTERM raises SystemExit; those that come meanwhile are not heard."""
+    def leave(number, _):
+        signal.signal(number, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+@contextmanager
+def whole():
+    """A SIGTERM that comes within is heard at the end."""
+    came = []
+    before = signal.signal(signal.SIGTERM, lambda *_: came.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if came:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextmanager
+def running(command, **options):
+    """The process, as of subprocess.Popen; it is killed when what is done with it fails."""
+    with whole():
+        process = subprocess.Popen(command, **options)
+    with process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def free_port(offset=0):
@@ -144,11 +183,11 @@ class Ottla(Broker):
                         "log.dirs=" + os.path.join(self.home, "data")) + tuple(self.overrides):
             command += ["--override", setting]
         env = {k: v for k, v in os.environ.items() if not k.startswith(("KAFKA_", "OTTLA_"))}
-        with open(self.log, "ab") as log:
+        with open(self.log, "ab") as log, whole():
             began = time.monotonic()
             self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log)
-        self.pid = self.process.pid
+            self.pid = self.process.pid
         self.wait_answer()
         return time.monotonic() - began
 
@@ -190,13 +229,14 @@ class Kafka(Broker):
         pid_file = os.path.join(self.node, "pid")
         if os.path.exists(pid_file):
             os.unlink(pid_file)
-        with subprocess.Popen([self.script, "start-node", "1", "1"], env=env,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as script:
-            while self.pid is None:
-                if script.poll() is not None:
-                    raise BrokerError("setup-kafka.sh failed:\n" + self.log_tail())
-                self.pid = self.pid_from(pid_file)
-                time.sleep(0.001)
+        with running([self.script, "start-node", "1", "1"], env=env,
+                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as script:
+            with whole():
+                while self.pid is None:
+                    if script.poll() is not None:
+                        raise BrokerError("setup-kafka.sh failed:\n" + self.log_tail())
+                    self.pid = self.pid_from(pid_file)
+                    time.sleep(0.001)
             self.wait_answer()
             took = self.age_s()
             script.wait()

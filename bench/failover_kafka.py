@@ -100,7 +100,12 @@ class KafkaCluster(Cluster):
         """All at once, as none is up before there is a quorum."""
         self.install()
         with ThreadPoolExecutor(len(self.nodes)) as pool:
-            list(pool.map(self.start, self.nodes))
+            try:
+                list(pool.map(self.start, self.nodes))
+            except BaseException:  # the pool would wait until all are up
+                for node in self.nodes:
+                    self.script("kill", "3", str(node))
+                raise
         if wait:
             self.wait_brokers(3, timeout_s=120)
         return self

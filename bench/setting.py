@@ -1,8 +1,8 @@
 """The ground a benchmark stands on: options, compiled programs, directories, broker pairs.
 
 Happy path: `with Setting(options) as setting:` gives a working directory, the programs of this
-folder compiled by cc, and setting.ottla() and setting.kafka(). At the end every broker it made is
-stopped and the directory is gone; with --keep it stays.
+folder compiled by cc, and setting.ottla() and setting.kafka(). At the end, after SIGTERM too, every
+broker it made is stopped and the directory is gone; with --keep it stays.
 
 Failure modes: a program that does not compile or a broker that is not built ends the run with the
 compiler's or the shell's message.
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from brokers import BrokerError, Kafka, Ottla
+from brokers import BrokerError, Kafka, Ottla, end_on_sigterm, running
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
@@ -76,6 +76,7 @@ class Setting:
                      "ninja -C build ottla" % options.ottla)
 
     def __enter__(self):
+        end_on_sigterm()
         self.home = tempfile.mkdtemp(prefix="ottla-bench-", dir=self.options.dir)
         return self
 
@@ -136,7 +137,7 @@ class Setting:
         much of the machine's time its host kept: the tail of short waits is mostly that."""
         command = [self.program("sync_load"), str(broker.port), topic] + [str(n) for n in (
             connections, partitions, size, warm_s, counted_s)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load:
+        with running(command, stdout=subprocess.PIPE, text=True) as load:
             marks = {}
             for line in load.stdout:
                 if line.startswith("{"):
