@@ -11,14 +11,33 @@
 #include "broker/controller/image.h"
 #include "broker/group/group.h"
 #include "broker/group/replicas.h"
+#include "broker/peer/liveness.h"
 #include "broker/server/broker.h"
 #include "broker/server/cluster.h"
+#include "broker/server/metadata_log.h"
 #include "io/clock.h"
 #include "messages/describe_quorum.h"
 #include "messages/errors.h"
 
 #define ANSWER describe_quorum_response_partition_data
 #define STATE describe_quorum_response_replica_state
+
+/* On the wall, what was so long ago; -1 for 0, never. */
+static int64_t on_wall(uint64_t monotonic_ms)
+{
+    uint64_t now_ms = clock_monotonic_ms();
+    if (monotonic_ms == 0) {
+        return -1;
+    }
+    return clock_wall_ms() - (int64_t)(now_ms > monotonic_ms ? now_ms - monotonic_ms : 0);
+}
+
+/* When anything last came from the node. */
+static int64_t heard(const struct broker *broker, int32_t node)
+{
+    const struct liveness_node *found = liveness_find(&broker->liveness, node);
+    return found == NULL ? -1 : on_wall(atomic_load(&found->heard_ms));
+}
 
 static struct STATE state_of(const struct group *group, struct raft_member member)
 {
@@ -36,8 +55,11 @@ static struct STATE state_of(const struct group *group, struct raft_member membe
     bool is_active = is_known && info.recently_active;
     bool is_caught_up = is_active && match >= raft_commit_index(group->raft);
     state.log_end_offset = (int64_t)match + 1;
-    state.last_fetch_timestamp = is_active ? now_ms : -1;
-    state.last_caught_up_timestamp = is_caught_up ? now_ms : -1;
+    const struct broker *broker = group->shard->broker;
+    int64_t heard_ms = heard(broker, member.id);
+    int64_t had_ms = is_caught_up ? now_ms : on_wall(metadata_log_had_ms(broker, member.id));
+    state.last_fetch_timestamp = heard_ms;
+    state.last_caught_up_timestamp = had_ms < heard_ms ? had_ms : heard_ms;
     return state;
 }
 

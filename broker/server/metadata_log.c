@@ -247,12 +247,19 @@ void metadata_log_tick(struct broker *broker, uint64_t now_ms)
     if (log->group != NULL) {
         first_start_tick(log, now_ms);
         consider_begin(log);
+        quorum_times_tick(&log->times, log->group->raft, now_ms);
     }
     metadata_rounds_tick(log, now_ms);
     metadata_members_update(log);
     voter_waits_tick(log, now_ms);
     voter_address_tick(log, now_ms);
     fencing_tick(log, now_ms);
+}
+
+uint64_t metadata_log_had_ms(const struct broker *broker, int32_t node)
+{
+    assert(broker->metadata != NULL);
+    return quorum_times_had_ms(&broker->metadata->times, node);
 }
 
 void metadata_log_free(struct metadata_log *log)

@@ -68,6 +68,10 @@ void metadata_log_groups_started(struct shard *shard);
 /* Time passes; on shard 0. */
 void metadata_log_tick(struct broker *broker, uint64_t now_ms);
 
+/* On its shard, while this node leads: when (monotonic) the node last had everything of the log; 0
+ * when that was not since this node leads. */
+uint64_t metadata_log_had_ms(const struct broker *broker, int32_t node);
+
 /* Releases image and queue, after the shards have ended. Null is allowed. */
 void metadata_log_free(struct metadata_log *log);
 

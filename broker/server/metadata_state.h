@@ -13,6 +13,7 @@
 #include "broker/group/partition.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
+#include "broker/server/quorum_times.h"
 
 /* Records of a snapshot have this key; all others have none. */
 #define SNAPSHOT_KEY VIEW_LITERAL("snapshot")
@@ -76,6 +77,7 @@ struct metadata_log {
     struct append append;                /* of the current command */
 
     struct fencing fencing;
+    struct quorum_times times;           /* of the other members */
 
     struct list voter_waits;             /* struct voter_wait */
     struct voter_address address;        /* this node's own, if it votes */

@@ -284,7 +284,15 @@ def test_who_is_not_heard_is_fenced_and_taken_back():
     with Cluster(3, overrides=FAST_FENCE) as cluster:
         away = 1 + controller(cluster) % 3
         cluster.pause(away)
+        paused_ms = time.time() * 1000
         cluster.wait_brokers(2)
+        # The voter that is silent: for how long, and since when it may lack something.
+        for state in quorum(cluster, controller(cluster))["currentVoters"]:
+            for key in ("lastFetchTimestamp", "lastCaughtUpTimestamp"):
+                ago = time.time() * 1000 - state[key]
+                silent = time.time() * 1000 - paused_ms
+                assert ago < (silent if state["replicaId"] == away else 0) + 1000, (key, state)
+                assert state["replicaId"] != away or ago > silent - 200, (key, state, silent)
         cluster.resume(away)
         cluster.wait_brokers(3)
 
