@@ -16,11 +16,20 @@ static void client_gone(struct request *request)
     request_finish_silently(request, request->home, false);
 }
 
+/* Who votes is asked when there is no leader yet, and by those whom that one needs. */
+static bool is_early(const struct request *request)
+{
+    const struct connection *connection = request->connection;
+    bool is_for_voters = request->api_key == API_DESCRIBE_CLUSTER && connection != NULL &&
+                         connection->listener != NULL && connection->listener->is_controller;
+    return is_for_voters || api_is_private(request->api_key) ||
+           request->api_key == API_API_VERSIONS;
+}
+
 bool parking_takes(struct request *request)
 {
     struct shard *shard = request->home;
-    bool is_early = api_is_private(request->api_key) || request->api_key == API_API_VERSIONS;
-    if (is_early || atomic_load_explicit(&shard->broker->serving, memory_order_relaxed)) {
+    if (is_early(request) || atomic_load_explicit(&shard->broker->serving, memory_order_relaxed)) {
         return false;
     }
     request->cancel = client_gone;

@@ -1,5 +1,6 @@
 /* Requests of clients that come before a broker of a cluster can serve them: they wait, within the
- * bounds on connections and memory that hold for all requests. Peers and ApiVersions do not. */
+ * bounds on connections and memory that hold for all requests. Peers, ApiVersions and the question
+ * to a controller for the voters (DescribeCluster) do not. */
 #ifndef OTTLA_BROKER_API_PARKING_H
 #define OTTLA_BROKER_API_PARKING_H
 

@@ -28,6 +28,10 @@ static void judge(struct request *request, const struct peer_hello_request *hell
         response->error_code = KAFKA_DUPLICATE_BROKER_REGISTRATION;
         response->error_message = arena_format(arena, "both nodes have node.id %d",
                                                broker->node_id);
+    } else if (hello->wanted_id != broker->node_id) {
+        response->error_code = KAFKA_INVALID_REQUEST;
+        response->error_message = arena_format(arena, "this is node %d, not node %d",
+                                               broker->node_id, hello->wanted_id);
     } else if (!broker->in_cluster && !peers_any(broker)) {
         response->error_code = KAFKA_INVALID_REQUEST;
         response->error_message = arena_format(
@@ -58,7 +62,8 @@ static void let_in(struct request *request, const struct peer_hello_request *hel
     }
     uint32_t home = (uint32_t)hello->shard % (uint32_t)broker->shard_count;
     connection_becomes_peer(request->connection, node, &broker->shards[home]);
-    peers_hurry(broker, hello->node_id, hello->shard, hello->shard_count);
+    const struct place place = place_of(hello->host, hello->port);
+    peers_came(broker, hello->node_id, hello->shard, hello->shard_count, &place);
 }
 
 void peer_hello_handle(struct request *request)
@@ -77,7 +82,8 @@ void peer_hello_handle(struct request *request)
         let_in(request, hello, &response);
     }
     if (response.error_code != KAFKA_NONE) {
-        log_at(hello->shard == 0 ? LOG_WARN : LOG_DEBUG, "peer",
+        bool is_wrong = hello->shard == 0 && hello->wanted_id == broker->node_id;
+        log_at(is_wrong ? LOG_WARN : LOG_DEBUG, "peer",
                "refused the link of a node at %s: %.*s", request->connection->address,
                VIEW_PRINT(response.error_message));
         request->close_after = true;

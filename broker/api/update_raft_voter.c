@@ -66,7 +66,8 @@ static enum status make(const struct controller *controller, struct request *req
         error = KAFKA_INCONSISTENT_CLUSTER_ID;
     }
     if (error == KAFKA_NONE) {
-        error = controller_update_voter(controller, message, listener, records);
+        bool is_itself = request->connection == NULL;
+        error = controller_update_voter(controller, message, is_itself, listener, records);
     }
     out->error_code = (int16_t)error;
     return STATUS_OK;

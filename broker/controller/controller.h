@@ -142,12 +142,14 @@ MUST_USE struct refusal controller_remove_voter(const struct controller *control
                                                 const struct remove_raft_voter_request *request,
                                                 struct arena *arena, struct record_list *records);
 
-/* A voter is reached elsewhere from now on: it says so itself. The endpoint it has already changes
- * nothing. UNSUPPORTED_VERSION and `listener` as above; VOTER_NOT_FOUND, or INVALID_REQUEST when
- * the endpoint is missing or the node is too old to take part in changes of voters. */
+/* A voter is reached elsewhere from now on. The endpoint it has already changes nothing. When the
+ * node asks itself, its directory may be another one, and is recorded too. UNSUPPORTED_VERSION and
+ * `listener` as above; VOTER_NOT_FOUND, or INVALID_REQUEST when the endpoint is missing or the node
+ * is too old to take part in changes of voters. */
 enum kafka_error controller_update_voter(const struct controller *controller,
                                          const struct update_raft_voter_request *request,
-                                         struct view listener, struct record_list *records);
+                                         bool is_itself, struct view listener,
+                                         struct record_list *records);
 
 /* Nobody hears the broker, or somebody does again; nothing when that is known, or when it is not
  * registered. */

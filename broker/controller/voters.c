@@ -129,7 +129,8 @@ struct refusal controller_remove_voter(const struct controller *controller,
 
 enum kafka_error controller_update_voter(const struct controller *controller,
                                          const struct update_raft_voter_request *request,
-                                         struct view listener, struct record_list *records)
+                                         bool is_itself, struct view listener,
+                                         struct record_list *records)
 {
     assert(request != NULL && records != NULL);
     const struct update_raft_voter_request_listener *found = NULL;
@@ -147,11 +148,12 @@ enum kafka_error controller_update_voter(const struct controller *controller,
         !is_host(found->host) || !changes_voters) {
         return KAFKA_INVALID_REQUEST;
     }
-    if (voter == NULL || (!uuid_is_zero(voter->directory_id) &&
-                          !uuid_equal(voter->directory_id, request->voter_directory_id))) {
+    bool is_this = voter != NULL && uuid_equal(voter->directory_id, request->voter_directory_id);
+    bool is_open = voter != NULL && (is_itself || uuid_is_zero(voter->directory_id));
+    if (!is_this && !is_open) {
         return KAFKA_VOTER_NOT_FOUND;
     }
-    if (!view_equal(voter->host, found->host) || voter->port != found->port) {
+    if (!is_this || !view_equal(voter->host, found->host) || voter->port != found->port) {
         struct voter_record record = {request->voter_id, request->voter_directory_id, found->host,
                                       found->port};
         record_list_add(records, &voter_record_type, 0, &record);

@@ -49,13 +49,29 @@ static bool has_lost(const struct broker *broker)
     return log_dir_is_incomplete(broker->log_dir) || broker->boot.groups == NULL;
 }
 
+/* Whoever finds the voters by asking does so in a cluster that is not new: the only voter can only
+ * have lost what it had, and nobody else may say what that was. */
+static bool is_only_voter(const struct group *group)
+{
+    const struct broker *broker = group->shard->broker;
+    bool is_alone = group->topic == NULL && broker->changes_voters && broker->voter_count == 1 &&
+                    broker->voters[0].node_id == broker->node_id;
+    if (is_alone && log_dir_is_incomplete(broker->log_dir)) {
+        log_error("group", "this node was the only voter on metadata, and its data directory is "
+                  "new: nobody leads before the directory that it had is back");
+        return true;
+    }
+    return false;
+}
+
 void group_loss_begin(struct group *group, const struct group_start *start)
 {
     struct broker *broker = group->shard->broker;
     uint32_t voters = count_voters(group);
     assert(group->loss == NULL);
     group->catch_up_to = UINT64_MAX;
-    if (!start->existed || voters <= 1 || voters % 2 == 0 || !has_lost(broker)) {
+    bool is_shared = voters > 1 && voters % 2 == 1 && has_lost(broker);
+    if (!start->existed || (!is_shared && !is_only_voter(group))) {
         return;
     }
     group->loss = memory_new_zero(1, sizeof *group->loss);

@@ -53,13 +53,16 @@ static void arm(struct peer_link *link, uint64_t ms)
 static void say(struct peer_link *link, const char *why)
 {
     uint64_t now_ms = clock_monotonic_ms();
+    if (places_is_meeting(&link->places)) {
+        return; /* others are met there, as a rule */
+    }
     if (strcmp(link->said, why) == 0 && now_ms - link->said_ms < SAY_AGAIN_MS) {
         return;
     }
     snprintf(link->said, sizeof link->said, "%s", why);
     link->said_ms = now_ms;
     log_at(link->shard->number == 0 ? LOG_WARN : LOG_DEBUG, "peer",
-           "no link to node %d at %s:%u: %s", link->node, link->host, link->port, why);
+           "no link to node %d at %s:%u: %s", link->node, link->place.host, link->place.port, why);
 }
 
 static void forget_answer(struct peer_link *link)
@@ -101,9 +104,14 @@ static void disconnect(struct peer_link *link)
 
 static void broken_for(struct peer_link *link, const char *why, uint64_t wait_ms)
 {
+    bool was_up = link->state == LINK_UP;
     disconnect(link);
     say(link, why);
     arm(link, wait_ms);
+    if (!was_up) {
+        places_next(&link->places, peers_meeting(link));
+    }
+    peers_link_broken(link);
 }
 
 static void broken(struct peer_link *link, const char *why)
@@ -156,6 +164,9 @@ static void greet(struct peer_link *link)
         .incarnation = broker->self.incarnation,
         .shard = link->shard->number,
         .shard_count = broker->shard_count,
+        .wanted_id = link->node,
+        .host = view_text(broker->own_place.host),
+        .port = broker->own_place.port,
     };
     struct buffer body = {0};
     enum status status = message_encode_to(&peer_hello_request_type, 0, &hello, &body);
@@ -174,7 +185,7 @@ static void come_up(struct peer_link *link)
     link->said[0] = '\0';
     event_del(link->timer);
     log_at(link->shard->number == 0 ? LOG_INFO : LOG_DEBUG, "peer",
-           "linked to node %d at %s:%u", link->node, link->host, link->port);
+           "linked to node %d at %s:%u", link->node, link->place.host, link->place.port);
     peers_link_up(link);
 }
 
@@ -183,18 +194,19 @@ static const char *check_hello(const struct peer_link *link,
                                const struct peer_hello_response *hello, char *text, size_t size)
 {
     const struct broker *broker = link->shard->broker;
+    bool is_ours = view_is(hello->cluster_id, broker->cluster_id);
+    if (is_ours && hello->node_id != link->node && hello->node_id != broker->node_id) {
+        snprintf(text, size, "node %d answers there", hello->node_id);
+        return text;
+    }
     if (hello->error_code != KAFKA_NONE) {
         snprintf(text, size, "it refused this node: %.*s (%s)", VIEW_PRINT(hello->error_message),
                  kafka_error_name(hello->error_code));
         return text;
     }
-    if (!view_is(hello->cluster_id, broker->cluster_id)) {
+    if (!is_ours) {
         snprintf(text, size, "it belongs to cluster %.*s, not to %s",
                  VIEW_PRINT(hello->cluster_id), broker->cluster_id);
-        return text;
-    }
-    if (hello->node_id != link->node) {
-        snprintf(text, size, "node %d answers there", hello->node_id);
         return text;
     }
     return NULL;
@@ -215,8 +227,10 @@ static void hello_answered(struct peer_link *link, struct slice frame)
     if (message_decode(&peer_hello_response_type, 0, &rest, &arena, &hello) != STATUS_OK) {
         broken_for(link, "its answer to hello cannot be read", BACKOFF_REFUSED_MS);
     } else if (check_hello(link, &hello, text, sizeof text) != NULL) {
+        peers_met(link, hello.node_id, hello.cluster_id);
         /* After a quick restart the other node may not know yet that the process before is gone. */
-        if (hello.error_code == KAFKA_DUPLICATE_BROKER_REGISTRATION) {
+        if (hello.error_code == KAFKA_DUPLICATE_BROKER_REGISTRATION ||
+            places_is_meeting(&link->places)) {
             broken(link, text);
         } else {
             broken_for(link, text, BACKOFF_REFUSED_MS);
@@ -411,9 +425,11 @@ static void resolved(struct shard *shard, struct mail *mail)
 
 static void try_now(struct peer_link *link)
 {
-    assert(link->fd < 0 && link->job == NULL);
+    const struct place *place = places_now(&link->places, peers_meeting(link));
+    assert(link->fd < 0 && link->job == NULL && place != NULL);
+    link->place = *place;
     link->address = 0;
-    if (resolver_numeric(link->host, link->port, &link->addresses)) {
+    if (resolver_numeric(place->host, place->port, &link->addresses)) {
         try_address(link);
         return;
     }
@@ -421,8 +437,8 @@ static void try_now(struct peer_link *link)
     job->mail.run = resolved;
     job->shard = link->shard;
     job->owner = link;
-    job->port = link->port;
-    memcpy(job->host, link->host, sizeof job->host);
+    job->port = place->port;
+    memcpy(job->host, place->host, sizeof job->host);
     link->job = job;
     link->state = LINK_RESOLVING;
     resolver_ask(link->shard->broker->resolver, job);
@@ -462,37 +478,28 @@ void link_hurry(struct peer_link *link)
     arm(link, 0);
 }
 
-static void set_address(struct peer_link *link, const struct peer_address *address)
-{
-    snprintf(link->host, sizeof link->host, "%.*s", VIEW_PRINT(address->host));
-    link->port = address->port;
-}
-
-struct peer_link *link_new(struct shard *shard, const struct peer_address *address)
+struct peer_link *link_new(struct shard *shard, int32_t node, const struct places *places)
 {
     struct peer_link *link = memory_new_zero(1, sizeof *link);
     link->shard = shard;
-    link->node = address->node;
+    link->node = node;
+    link->places = *places;
     link->fd = -1;
     link->backoff_ms = BACKOFF_LEAST_MS;
     link->out = evbuffer_new();
     link->timer = event_new(shard->base, -1, 0, timer_due, link);
     assert(link->out != NULL && link->timer != NULL);
     list_init(&link->calls);
-    set_address(link, address);
     arm(link, 0);
     return link;
 }
 
-void link_move(struct peer_link *link, const struct peer_address *address)
+void link_moved(struct peer_link *link)
 {
-    assert(link->node == address->node);
-    if (view_is(address->host, link->host) && address->port == link->port) {
-        return;
-    }
-    set_address(link, address);
+    assert(places_now(&link->places, peers_meeting(link)) != NULL);
     if (link->state != LINK_UP) { /* one that is up leads to the right process, wherever it is */
         disconnect(link);
+        link->backoff_ms = BACKOFF_LEAST_MS;
         arm(link, 0);
     }
 }

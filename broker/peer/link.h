@@ -3,7 +3,8 @@
  * Happy path: the host is resolved, the socket connects, PeerHello is answered, and from then on
  * the link is up: what was collected in a turn goes out at its end. Failures: whatever breaks is
  * said in the log, and the link is made again after 20 ms to 1 s (5 s when the other node refused
- * it). What was to be sent is gone then.
+ * it), at the next of the node's places when no connection was made. What was to be sent is gone
+ * then.
  */
 #ifndef OTTLA_BROKER_PEER_LINK_H
 #define OTTLA_BROKER_PEER_LINK_H
@@ -18,6 +19,7 @@
 #include "base/view.h"
 #include "broker/peer/frames.h"
 #include "broker/peer/peers.h"
+#include "broker/peer/places.h"
 #include "broker/peer/resolver.h"
 
 enum link_state {
@@ -42,8 +44,8 @@ struct peer_link {
     struct list_link due;        /* in the shard's links with something to send */
     struct shard *shard;
     int32_t node;
-    char host[PEER_HOST_BYTES];
-    uint16_t port;
+    struct places places;
+    struct place place;          /* the one being tried, or where it is up */
     enum link_state state;
     int fd;                      /* -1: none */
     unsigned life;               /* counts connections that ended */
@@ -71,11 +73,11 @@ struct peer_link {
 };
 
 /* A link that connects from now on. On the shard's thread, or before it runs. */
-struct peer_link *link_new(struct shard *shard, const struct peer_address *address);
+struct peer_link *link_new(struct shard *shard, int32_t node, const struct places *places);
 
-/* Goes to another address from now on. A connection that is up stays: the node said hello on it,
- * and breaking it would look like a loss of the node to both sides. */
-void link_move(struct peer_link *link, const struct peer_address *address);
+/* Its places are others: the one whose turn it is is tried now. A connection that is up stays: the
+ * node said hello on it, and breaking it would look like a loss of the node to both sides. */
+void link_moved(struct peer_link *link);
 
 /* Tries now, if it waits for the next try or for a connection. */
 void link_hurry(struct peer_link *link);

@@ -30,6 +30,16 @@ void peers_due(struct peer_link *link);
 /* The link is up: the other node is told whom this shard leads. */
 void peers_link_up(struct peer_link *link);
 
+/* The link broke, or could not be made. One to a node that nobody has recorded, and that is not
+ * heard, ends. */
+void peers_link_broken(struct peer_link *link);
+
+/* Another node than the link's answered there: a link to that one knows where to go. */
+void peers_met(const struct peer_link *link, int32_t node, struct view cluster_id);
+
+/* Where the link may meet any controller; null: nowhere. One link a node looks for it there. */
+const struct meeting_places *peers_meeting(const struct peer_link *link);
+
 /* The answer to one of the link's requests; `frame` begins with the answer's header. */
 void peer_call_answered(struct peer_link *link, struct slice frame);
 

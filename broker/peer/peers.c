@@ -95,22 +95,31 @@ static void start_beat(struct peers *peers)
     peers->beat_ms = clock_monotonic_ms();
 }
 
-void peers_put(struct shard *shard, const struct peer_address *address)
+static void add_link(struct shard *shard, int32_t node, const struct places *places)
 {
     struct broker *broker = shard->broker;
+    assert(node >= 0 && node != broker->node_id);
+    atomic_store(&broker->liveness.any, true);
+    liveness_add(&broker->liveness, node);
+    list_push_back(&shard->peers->links, &link_new(shard, node, places)->link);
+    start_beat(shard->peers);
+}
+
+void peers_put(struct shard *shard, const struct peer_address *address)
+{
+    struct places places = {0};
+    const struct place place = place_of(address->host, address->port);
     assert(address->node >= 0);
-    if (address->node == broker->node_id) {
+    if (address->node == shard->broker->node_id) {
         return;
     }
     struct peer_link *link = peers_link(shard, address->node);
-    if (link != NULL) {
-        link_move(link, address);
-        return;
+    if (link == NULL) {
+        places_record(&places, &place);
+        add_link(shard, address->node, &places);
+    } else if (places_record(&link->places, &place)) {
+        link_moved(link);
     }
-    atomic_store(&broker->liveness.any, true);
-    liveness_add(&broker->liveness, address->node);
-    list_push_back(&shard->peers->links, &link_new(shard, address)->link);
-    start_beat(shard->peers);
 }
 
 static void leave(struct peers *peers, struct peer_link *link)
@@ -169,31 +178,77 @@ void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch, uint6
     }
 }
 
-struct hurry_mail {
-    struct mail mail;
-    int32_t node;
-};
-
-static void hurry(struct shard *shard, struct mail *mail)
+const struct meeting_places *peers_meeting(const struct peer_link *link)
 {
-    struct hurry_mail *hurried = container_of(mail, struct hurry_mail, mail);
-    struct peer_link *link = shard->peers != NULL ? peers_link(shard, hurried->node) : NULL;
-    if (link != NULL) {
-        link_hurry(link);
-    }
-    free(hurried);
+    assert(link->shard->broker != NULL);
+    return link->shard->number == 0 ? &link->shard->broker->meeting_places : NULL;
 }
 
-void peers_hurry(struct broker *broker, int32_t node, int32_t shard, int32_t shard_count)
+void peers_link_broken(struct peer_link *link)
 {
-    assert(shard_count > 0 && node != broker->node_id);
+    const struct broker *broker = link->shard->broker;
+    assert(link->state != LINK_UP);
+    if (link->places.recorded.port == 0 && !peers_is_alive(broker, link->node)) {
+        leave(link->shard->peers, link);
+    }
+}
+
+/* A node came in, or was met. */
+struct place_mail {
+    struct mail mail;
+    int32_t node;
+    struct place place;
+    bool came;
+};
+
+static void take_place(struct shard *shard, struct mail *mail)
+{
+    struct place_mail *told = container_of(mail, struct place_mail, mail);
+    struct peer_link *link = shard->peers != NULL ? peers_link(shard, told->node) : NULL;
+    struct places places = {0};
+    if (link == NULL) {
+        if (shard->peers != NULL && told->came && places_tell(&places, &told->place)) {
+            add_link(shard, told->node, &places);
+        }
+    } else if ((told->came || link->state != LINK_UP) &&
+               places_tell(&link->places, &told->place)) {
+        link_moved(link);
+    } else if (told->came) {
+        link_hurry(link);
+    }
+    free(told);
+}
+
+static void tell_place(struct broker *broker, int i, int32_t node, const struct place *place,
+                       bool came)
+{
+    struct place_mail *mail = memory_new_zero(1, sizeof *mail);
+    assert(node != broker->node_id);
+    mail->mail.run = take_place;
+    mail->node = node;
+    mail->place = *place;
+    mail->came = came;
+    shard_post(&broker->shards[i], &mail->mail);
+}
+
+void peers_came(struct broker *broker, int32_t node, int32_t shard, int32_t shard_count,
+                const struct place *place)
+{
+    assert(shard_count > 0);
     for (int i = 0; i < broker->shard_count; i++) {
         if (i % shard_count == shard) {
-            struct hurry_mail *mail = memory_new_zero(1, sizeof *mail);
-            mail->mail.run = hurry;
-            mail->node = node;
-            shard_post(&broker->shards[i], &mail->mail);
+            tell_place(broker, i, node, place, true);
         }
+    }
+}
+
+void peers_met(const struct peer_link *link, int32_t node, struct view cluster_id)
+{
+    struct broker *broker = link->shard->broker;
+    bool is_other = view_is(cluster_id, broker->cluster_id) && node != link->node &&
+                    node != broker->node_id && node >= 0 && node < INT32_MAX;
+    for (int i = 0; i < broker->shard_count && is_other; i++) {
+        tell_place(broker, i, node, &link->place, false);
     }
 }
 

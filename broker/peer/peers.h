@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/view.h"
 #include "broker/net/shard.h"
+#include "broker/peer/places.h"
 
 struct peers;
 struct raft_message;
@@ -36,9 +37,9 @@ void peers_open(struct shard *shard);
 /* Closes all links; calls under way end with STATUS_CLOSED. */
 void peers_close(struct shard *shard);
 
-/* The node is reached there from now on: a link is made, and made anew when it breaks. A link that
- * is up stays as it is. This node itself is passed over. On the shard's thread, or before
- * it runs. */
+/* The node is recorded there from now on: a link is made, and made anew when it breaks, there or
+ * where the node itself said. A link that is up stays as it is. This node itself is passed over. On
+ * the shard's thread, or before it runs. */
 void peers_put(struct shard *shard, const struct peer_address *address);
 
 /* The node is no member of the cluster any more. */
@@ -75,9 +76,11 @@ void peers_cancel(struct shard *shard, struct peer_call *call);
  * every other node is told, and told again when a link to it is made (replicas_each_led). */
 void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch, uint64_t lag);
 
-/* The node has just said hello to this shard's counterpart: it can be reached again, so that nobody
- * has to wait for the next try of its link. Any thread. */
-void peers_hurry(struct broker *broker, int32_t node, int32_t shard, int32_t shard_count);
+/* The node has just said hello to this shard's counterpart, and that it is reached there (port 0:
+ * it did not say): nobody has to wait for the next try of its link, nor until its address is
+ * recorded. A node that nobody has recorded gets a link as long as it is heard. Any thread. */
+void peers_came(struct broker *broker, int32_t node, int32_t shard, int32_t shard_count,
+                const struct place *place);
 
 /* Whether the node was heard within the last moments; true for this node itself. Any thread. */
 bool peers_is_alive(const struct broker *broker, int32_t node);

@@ -18,6 +18,7 @@
 #include "broker/net/connection.h"
 #include "broker/net/shard.h"
 #include "broker/peer/liveness.h"
+#include "broker/peer/places.h"
 #include "broker/peer/resolver.h"
 #include "storage/journal.h"
 #include "storage/log_dir.h"
@@ -41,6 +42,8 @@ struct broker {
                                           * registered; set before the first round */
     struct liveness liveness;            /* of the other nodes */
     struct resolver *resolver;           /* of their names; null without others */
+    struct place own_place;              /* where they reach this one; port 0: it does not say */
+    struct meeting_places meeting_places; /* where any controller may be met */
     struct cluster_broker self;          /* this process as it registers; ports as bound */
     struct arena arena;                  /* for what is read from the configuration */
     struct listeners listeners;

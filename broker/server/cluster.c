@@ -13,6 +13,7 @@
 #include "broker/server/broker.h"
 #include "broker/server/quorum_file.h"
 #include "broker/server/quorum_search.h"
+#include "broker/server/voter_address.h"
 
 static bool is_controller(const struct config *config)
 {
@@ -221,10 +222,49 @@ enum status cluster_check_id(const struct broker *broker, const char *path)
     return STATUS_INVALID;
 }
 
+/* What this node says of itself at hello: its listener of controllers, or what all nodes have in
+ * controller.quorum.voters. */
+static struct place own_place(const struct broker *broker)
+{
+    struct view name;
+    struct view host;
+    uint16_t port;
+    if (broker->changes_voters && voter_address_own(broker, &name, &host, &port)) {
+        return place_of(host, port);
+    }
+    for (int i = 0; i < broker->voter_count && !broker->changes_voters; i++) {
+        if (broker->voters[i].node_id == broker->node_id &&
+            !host_is_wildcard(broker->voters[i].host)) {
+            return place_of(broker->voters[i].host, broker->voters[i].port);
+        }
+    }
+    return (struct place){0};
+}
+
+static struct meeting_places meeting_places(const struct broker *broker)
+{
+    struct meeting_places places = {0};
+    uint32_t count;
+    const struct view *servers =
+        config_list(broker->config, CONFIG_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS, &count);
+    assert(places.count == 0);
+    for (uint32_t i = 0; i < count && places.count < MEETING_PLACES_MOST; i++) {
+        struct view host;
+        uint16_t port;
+        if (broker->changes_voters && host_port_parse(servers[i], &host, &port) &&
+            !cluster_is_own(broker, servers[i])) {
+            places.list[places.count++] = place_of(host, port);
+        }
+    }
+    return places;
+}
+
 void cluster_open_links(struct broker *broker)
 {
     assert(broker->resolver == NULL);
     assert(broker->cluster_id != NULL);
+    broker->own_place = own_place(broker);
+    broker->meeting_places = meeting_places(broker);
     broker->resolver = broker->in_cluster ? resolver_new() : NULL;
     for (int i = 0; i < broker->shard_count; i++) {
         struct shard *shard = &broker->shards[i];

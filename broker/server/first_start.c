@@ -62,7 +62,7 @@ static void judge(struct metadata_log *log, uint64_t now_ms)
         log_warn("cluster", "the data directory is new, but the cluster is not: this node does not "
                  "vote before it has caught up");
         log->first_start = FIRST_START_OVER;
-    } else if (is_voter(broker) &&
+    } else if (!broker->changes_voters && is_voter(broker) &&
                (answers.empty == answers.voters ||
                 (is_late && answers.empty * 2 > answers.voters)) && complete(broker)) {
         log_debug("cluster", "a new cluster: %d of %d voters are here", answers.empty,

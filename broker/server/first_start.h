@@ -5,7 +5,9 @@
  * new: this node is brought up by the leader, and votes again after that. When all voters have said
  * that they have nothing, or a majority has and the others have not answered for a while, they
  * begin a new cluster. Two nodes that lose their directories together with the third one away look
- * like a new cluster; nothing that a majority had could be saved then anyway.
+ * like a new cluster; nothing that a majority had could be saved then anyway. Where voters change,
+ * only the node that was formatted with --standalone begins a cluster, and its directory is no
+ * empty one; the others have found one that is there.
  */
 #ifndef OTTLA_BROKER_SERVER_FIRST_START_H
 #define OTTLA_BROKER_SERVER_FIRST_START_H

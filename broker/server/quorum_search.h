@@ -7,9 +7,9 @@
 
 struct broker;
 
-/* Asks one server after the other for the voters (DescribeQuorum); the first that knows is
- * believed. Blocks, some seconds at most for each. STATUS_NOT_FOUND when none knows. The texts live
- * in the broker's arena. */
+/* Asks one server after the other for the voters (DescribeQuorum, then DescribeCluster); the first
+ * that knows is believed. Blocks, some seconds at most for each. STATUS_NOT_FOUND when none knows.
+ * The texts live in the broker's arena. */
 MUST_USE enum status quorum_search(struct broker *broker, struct quorum_list *found);
 
 #endif

@@ -42,14 +42,18 @@ static const struct quorum_voter *known_self(const struct metadata_log *log)
         voters = image_voters(log->image, &count);
     }
     for (int i = 0; i < count; i++) {
-        bool is_this = uuid_is_zero(voters[i].directory_id) ||
-                       uuid_equal(voters[i].directory_id,
-                                  log_dir_identity(broker->log_dir)->directory_id);
         if (voters[i].node_id == broker->node_id) {
-            return is_this ? &voters[i] : NULL;
+            return &voters[i];
         }
     }
     return NULL;
+}
+
+/* One that lost its disk has another directory; before there is an image none is known. */
+static bool is_own_directory(const struct metadata_log *log, struct uuid directory_id)
+{
+    return !log->ready ||
+           uuid_equal(directory_id, log_dir_identity(log->broker->log_dir)->directory_id);
 }
 
 static int16_t read_answer(struct view body)
@@ -118,11 +122,13 @@ void voter_address_tick(struct metadata_log *log, uint64_t now_ms)
         return;
     }
     address->next_try_ms = is_first ? now_ms + PATIENCE_MS : address->next_try_ms;
-    bool is_known = view_equal(self->host, host) && self->port == port;
+    bool is_known = view_equal(self->host, host) && self->port == port &&
+                    is_own_directory(log, self->directory_id);
     bool is_lost = !log->ready && now_ms >= address->next_try_ms;
     if (is_lost || (!is_known && (is_first || now_ms >= address->next_try_ms))) {
-        log_at(is_known ? LOG_DEBUG : LOG_INFO, "cluster", "tells the leader of the metadata that "
-               "this voter is reached at %.*s:%u", VIEW_PRINT(host), port);
+        log_at(is_known ? LOG_DEBUG : LOG_INFO, "cluster", "tells the leader of the metadata "
+               "which directory this voter has, and that it is reached at %.*s:%u",
+               VIEW_PRINT(host), port);
         address->is_new = !is_known;
         address->next_try_ms = now_ms + TRY_AGAIN_MS;
         tell(log, name, host, port);

@@ -1,6 +1,8 @@
 /* Where this voter is reached, in a cluster that changes its voters: when the metadata says another
  * address than this node's own listener of controllers has, it tells the leader (UpdateRaftVoter,
- * KIP-853). So a voter that comes back elsewhere is found again.
+ * KIP-853). So a voter that comes back elsewhere is found again. One that lost its disk tells the
+ * id of its new directory too, which a client may not: the voter stays the same, and what it lost
+ * is made up for before it votes (group/group_loss.h).
  *
  * A node that nobody reaches hears no leader either, and so does not know what the metadata says by
  * now: then it tells its address as long as it has not caught up.

@@ -179,7 +179,7 @@ def test_stranger_may_not_speak_as_a_node():
         with socket.create_connection(("127.0.0.1", broker.port), 10) as sock:
             name = b"another"
             sock.sendall(frame(PEER_HELLO, struct.pack(">h", len(name)) + name +
-                               struct.pack(">i16sii", 9, bytes(16), 0, 1)))
+                               struct.pack(">i16siiihH", 9, bytes(16), 0, 1, 1, 0, 0)))
             size, correlation, error = struct.unpack(">iih", received(sock)[:10])
             assert (correlation, error) == (7, 104), (correlation, error)
         with socket.create_connection(("127.0.0.1", broker.port), 10) as sock:

@@ -224,10 +224,10 @@ def check_voters(place, said):
         answer = client.call("DescribeQuorum", 2, topics=[
             {"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}])
     voters = answer["topics"][0]["partitions"][0]["currentVoters"]
-    assert sorted(one["replicaId"] for one in voters) == [1, 2, 3], answer
+    assert sorted(one["replicaId"] for one in voters) == [1, 2, 4], answer
     ports = {one["nodeId"]: one["listeners"][0]["port"] for one in answer["nodes"]}
-    assert ports == {1: VOTERS + 11, 2: VOTERS + 12, 3: VOTERS + 14}, answer
-    assert said.count("Added") + said.count("Removed") >= 4, said
+    assert ports == {1: VOTERS + 15, 2: VOTERS + 16, 4: VOTERS + 18}, answer
+    assert said.count("Added") + said.count("Removed") >= 6, said
 
 
 CHECKS = {

@@ -45,6 +45,7 @@ static void forget(struct peer_link *link)
 static void broke(void *owner)
 {
     struct peer_link *link = owner;
+    bool was_up = link->state == LINK_UP;
     of(link)->wire = NULL;
     shard_timer_stop(&of(link)->patience);
     forget(link);
@@ -52,6 +53,10 @@ static void broke(void *owner)
     link->backoff_ms = link->backoff_ms * 2 < BACKOFF_MOST_MS ? link->backoff_ms * 2
                                                               : BACKOFF_MOST_MS;
     shard_timer_set(link->shard, &of(link)->retry, wait_ms);
+    if (!was_up) {
+        places_next(&link->places, peers_meeting(link));
+    }
+    peers_link_broken(link);
 }
 
 static void disconnect(struct peer_link *link)
@@ -73,15 +78,20 @@ static void hello_answered(struct peer_link *link, struct view frame)
     struct view rest = view_slice(frame, 4, frame.length - 4);
     enum status status = message_decode(&peer_hello_response_type, 0, &rest, &arena, &hello);
     world_require(status == STATUS_OK, "the answer to hello cannot be read");
-    arena_free(&arena);
     if (hello.error_code != KAFKA_NONE) {
+        peers_met(link, hello.node_id, hello.cluster_id);
+        arena_free(&arena);
         world_say("node %d refuses the link of node %d: error %d", link->node,
                   link->shard->broker->node_id, hello.error_code);
         disconnect(link);
         bool is_early = hello.error_code == KAFKA_DUPLICATE_BROKER_REGISTRATION;
-        shard_timer_set(link->shard, &of(link)->retry, is_early ? BACKOFF_MS : REFUSED_MS);
+        bool is_short = is_early || places_is_meeting(&link->places);
+        shard_timer_set(link->shard, &of(link)->retry, is_short ? BACKOFF_MS : REFUSED_MS);
+        places_next(&link->places, peers_meeting(link));
+        peers_link_broken(link);
         return;
     }
+    arena_free(&arena);
     shard_timer_stop(&of(link)->patience);
     liveness_told(link->shard->broker, link->node, hello.incarnation, hello.keeps_metadata);
     link->state = LINK_UP;
@@ -132,6 +142,9 @@ static void greet(struct peer_link *link)
         .incarnation = broker->self.incarnation,
         .shard = link->shard->number,
         .shard_count = broker->shard_count,
+        .wanted_id = link->node,
+        .host = view_text(broker->own_place.host),
+        .port = broker->own_place.port,
     };
     struct buffer body = {0};
     enum status status = message_encode_to(&peer_hello_request_type, 0, &hello, &body);
@@ -149,37 +162,48 @@ static void gave_up(struct shard_timer *timer)
     broke(&link->base);
 }
 
+/* Hosts are called node1, node2, ... */
+static int node_of_host(const char *host)
+{
+    world_require(strncmp(host, "node", 4) == 0, "the host %s", host);
+    return atoi(host + 4);
+}
+
 static void try_now(struct shard_timer *timer)
 {
     struct sim_link *link = container_of(timer, struct sim_link, retry);
     const struct wire_end end = {link->base.shard->broker->node_id, &link->base, received, broke};
-    link->wire = wire_open(&end, link->base.node, link->base.port);
+    const struct place *place = places_now(&link->base.places, peers_meeting(&link->base));
+    link->base.place = *place;
+    link->wire = wire_open(&end, node_of_host(place->host), place->port);
     greet(&link->base);
     shard_timer_set(link->base.shard, &link->patience, PATIENCE_MS);
 }
 
-struct peer_link *link_new(struct shard *shard, const struct peer_address *address)
+struct peer_link *link_new(struct shard *shard, int32_t node, const struct places *places)
 {
     struct sim_link *made = memory_new_zero(1, sizeof *made);
     struct peer_link *link = &made->base;
     link->shard = shard;
-    link->node = address->node;
+    link->node = node;
+    link->places = *places;
     link->fd = -1;
     link->backoff_ms = BACKOFF_MS;
     link->out = evbuffer_new();
     list_init(&link->calls);
-    snprintf(link->host, sizeof link->host, "%.*s", VIEW_PRINT(address->host));
-    link->port = address->port;
     made->retry.run = try_now;
     made->patience.run = gave_up;
     shard_timer_set(shard, &made->retry, 0);
     return link;
 }
 
-void link_move(struct peer_link *link, const struct peer_address *address)
+void link_moved(struct peer_link *link)
 {
-    snprintf(link->host, sizeof link->host, "%.*s", VIEW_PRINT(address->host));
-    link->port = address->port;
+    if (link->state != LINK_UP) {
+        disconnect(link);
+        link->backoff_ms = BACKOFF_MS;
+        shard_timer_set(link->shard, &of(link)->retry, 0);
+    }
 }
 
 void link_hurry(struct peer_link *link)

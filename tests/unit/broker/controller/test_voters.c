@@ -38,6 +38,8 @@ static enum kafka_error remove_it(int32_t id, uint8_t directory)
     return controller_remove_voter(&world.controller, &request, &world.arena, &world.records).error;
 }
 
+static bool asks_itself;
+
 static enum kafka_error update(int32_t id, uint8_t directory, const char *host, int16_t level)
 {
     struct update_raft_voter_request_listener listener = {
@@ -48,8 +50,8 @@ static enum kafka_error update(int32_t id, uint8_t directory, const char *host, 
     request.listeners = &listener;
     request.listeners_count = 1;
     request.k_raft_version_feature.max_supported_version = level;
-    return controller_update_voter(&world.controller, &request, VIEW_LITERAL("CONTROLLER"),
-                                   &world.records);
+    return controller_update_voter(&world.controller, &request, asks_itself,
+                                   VIEW_LITERAL("CONTROLLER"), &world.records);
 }
 
 static void begin_with(int32_t id)
@@ -135,6 +137,23 @@ START_TEST(they_move)
 }
 END_TEST
 
+/* A voter that lost its disk says so itself; nobody else may. */
+START_TEST(they_change_their_directory)
+{
+    begin_with(1);
+    ck_assert_int_eq(update(1, 2, "h", 1), KAFKA_VOTER_NOT_FOUND);
+    asks_itself = true;
+    ck_assert_int_eq(update(2, 2, "h", 1), KAFKA_VOTER_NOT_FOUND);
+    ck_assert_int_eq(update(1, 2, "h", 1), KAFKA_NONE);
+    world_commit(&world);
+    ck_assert(uuid_equal(voters(1)->directory_id, (struct uuid){{2}}));
+    ck_assert_int_eq(update(1, 2, "h", 1), KAFKA_NONE);
+    ck_assert_uint_eq(world.records.count, 0);
+    asks_itself = false;
+    ck_assert_int_eq(update(1, 1, "h", 1), KAFKA_VOTER_NOT_FOUND);
+}
+END_TEST
+
 START_TEST(a_snapshot_keeps_them)
 {
     struct record_list records = {0};
@@ -167,6 +186,7 @@ int main(void)
     tcase_add_test(tests, come_and_go);
     tcase_add_test(tests, refusals);
     tcase_add_test(tests, they_move);
+    tcase_add_test(tests, they_change_their_directory);
     tcase_add_test(tests, a_snapshot_keeps_them);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

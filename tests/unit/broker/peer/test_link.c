@@ -435,11 +435,71 @@ START_TEST(a_node_may_move)
     /* A link that is up is not broken for another address: it is the next one's. */
     put(world.nodes[0], world.nodes[1], "localhost", 2);
     ck_assert(is_up(world.nodes[0], 2));
-    ck_assert_str_eq(peers_link(&world.nodes[0]->broker.shards[0], 2)->host, "localhost");
+    ck_assert_str_eq(peers_link(&world.nodes[0]->broker.shards[0], 2)->places.recorded.host,
+                     "localhost");
     stop_listening(world.nodes[1]);
     RUN_UNTIL(&world, !is_up(world.nodes[0], 2));
     listen_again(world.nodes[1]);
     RUN_UNTIL(&world, is_up(world.nodes[0], 2));
+    close_world(&world);
+}
+END_TEST
+
+static struct place place_at(const struct node *node)
+{
+    return place_of(VIEW_LITERAL("127.0.0.1"), node->listener.port);
+}
+
+/* Nobody has to record where it is: it says so itself. */
+START_TEST(a_node_says_where_it_is)
+{
+    struct world world = open_world("one", "one");
+    world.nodes[1]->broker.own_place = place_at(world.nodes[1]);
+    put(world.nodes[0], world.nodes[1], "nobody.invalid", 2);
+    put(world.nodes[1], world.nodes[0], "127.0.0.1", 1);
+    RUN_UNTIL(&world, is_up(world.nodes[0], 2));
+    stop_listening(world.nodes[1]);
+    RUN_UNTIL(&world, !is_up(world.nodes[0], 2));
+    listen_again(world.nodes[1]);
+    RUN_UNTIL(&world, is_up(world.nodes[0], 2));
+    close_world(&world);
+}
+END_TEST
+
+START_TEST(a_node_that_nobody_recorded)
+{
+    struct world world = open_world("one", "one");
+    world.nodes[0]->broker.in_cluster = true;
+    world.nodes[1]->broker.own_place = place_at(world.nodes[1]);
+    put(world.nodes[1], world.nodes[0], "127.0.0.1", 1);
+    RUN_UNTIL(&world, peers_link(&world.nodes[0]->broker.shards[0], 2) != NULL);
+    RUN_UNTIL(&world, is_up(world.nodes[0], 2));
+    /* It is forgotten when it is heard no more. */
+    stop_listening(world.nodes[1]);
+    for (int i = 0; i < SHARDS; i++) {
+        peers_drop(&world.nodes[1]->broker.shards[i], 1);
+    }
+    RUN_UNTIL(&world, peers_link(&world.nodes[0]->broker.shards[0], 2) == NULL &&
+                          peers_link(&world.nodes[0]->broker.shards[1], 2) == NULL);
+    listen_again(world.nodes[1]);
+    close_world(&world);
+}
+END_TEST
+
+/* Each knows only where some controller is to be met, and there are two that could be meant. */
+START_TEST(nodes_meet)
+{
+    struct world world = open_world("one", "one");
+    for (int i = 0; i < 2; i++) {
+        struct broker *broker = &world.nodes[i]->broker;
+        const struct node *other = world.nodes[1 - i];
+        broker->meeting_places.list[broker->meeting_places.count++] = place_at(other);
+        put(world.nodes[i], other, "nobody.invalid", 9); /* another one than is met */
+        put(world.nodes[i], other, "nobody.invalid", other->broker.node_id);
+    }
+    RUN_UNTIL(&world, is_up(world.nodes[0], 2) && is_up(world.nodes[1], 1));
+    ck_assert(!is_up(world.nodes[0], 9));
+    ck_assert(!peers_is_alive(&world.nodes[0]->broker, 9));
     close_world(&world);
 }
 END_TEST
@@ -562,6 +622,9 @@ int main(void)
     tcase_add_test(tests, calls_end_when_there_is_no_answer);
     tcase_add_test(tests, a_broken_link_comes_back);
     tcase_add_test(tests, a_node_may_move);
+    tcase_add_test(tests, a_node_says_where_it_is);
+    tcase_add_test(tests, a_node_that_nobody_recorded);
+    tcase_add_test(tests, nodes_meet);
     tcase_add_test(tests, a_link_is_served_by_the_shard_it_speaks_for);
     tcase_add_test(tests, a_client_moves_to_the_shard_that_all_its_requests_are_for);
     suite_add_tcase(suite, tests);
