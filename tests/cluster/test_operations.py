@@ -26,8 +26,10 @@ from leash import on_leash  # noqa: E402
 from ottla import TOP, free_ports  # noqa: E402
 
 BLOCK_S = 120
+OFFSETS = "__consumer_offsets"
 TOOLS = {
     "kafka-cluster.sh": "ClusterTool",
+    "kafka-consumer-groups.sh": "consumer.group.ConsumerGroupCommand",
     "kafka-leader-election.sh": "LeaderElectionCommand",
     "kafka-log-dirs.sh": "LogDirsCommand",
     "kafka-metadata-quorum.sh": "MetadataQuorumCommand",
@@ -149,8 +151,8 @@ def brokers(place):
     return sorted(one["nodeId"] for one in metadata(BASE, [])["brokers"])
 
 
-def partitions():
-    found = metadata(BASE, [{"name": "orders"}])["topics"][0]["partitions"]
+def partitions(topic="orders"):
+    found = metadata(BASE, [{"name": topic}])["topics"][0]["partitions"]
     return sorted(found, key=lambda one: one["partitionIndex"])
 
 
@@ -186,23 +188,26 @@ def check_seen(place, said):
     for text in ("LeaderId:", "LogEndOffset", "127.0.0.1", "Topic: orders", "logDirs",
                  "No partition reassignments found"):
         assert text in said, (text, said)
-    assert said.count("Topic: orders\tPartition:") == 6, "the missing and the offline are none"
+    for topic, count in (("orders", 6), (OFFSETS, 50)):
+        assert said.count("Topic: %s\tPartition:" % topic) == count, "the missing and offline: none"
 
 
 def check_grown(place, said):
     assert brokers(place) == [1, 2, 3, 4]
     assert "still in progress" not in said.rsplit("is completed", 1)[-1], said
-    assert any(4 in one["replicaNodes"] for one in partitions())
+    for topic in ("orders", OFFSETS):
+        assert any(4 in one["replicaNodes"] for one in partitions(topic)), topic
     for one in partitions():
         assert one["leaderId"] == one["replicaNodes"][0], one
     assert are_whole() and records() == 60
 
 
 def check_taken_away(place, said):
-    assert '"partition":"orders-' not in said, said
+    assert '"partitions":[]' in said, said
     assert place.server("data/4") is None
     wait_for("three brokers", lambda: brokers(place) == [1, 2, 3])
-    assert not any(4 in one["replicaNodes"] for one in partitions())
+    for topic in ("orders", OFFSETS):
+        assert not any(4 in one["replicaNodes"] for one in partitions(topic)), topic
     assert are_whole() and records() == 60
 
 

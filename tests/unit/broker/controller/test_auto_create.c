@@ -83,7 +83,7 @@ START_TEST(consumer_offsets_on_one_node)
     const struct topic_image *topic = world_topic(&world, "__consumer_offsets");
     ck_assert(topic->is_internal);
     ck_assert_int_eq(topic->partition_count, 50);
-    ck_assert_uint_eq(topic->group_count, 8);
+    ck_assert_uint_eq(topic->group_count, 50);
     ck_assert_int_eq(topic_image_group(topic, 0)->replica_count, 1);
     ck_assert(topic_image_settings(topic)->compacts);
     ck_assert(!topic_image_settings(topic)->deletes);

@@ -203,7 +203,7 @@ START_TEST(internal_topics_keep_their_cap)
     world_commit(&world);
     fresh_wish("__consumer_offsets", 60);
     send(&wish, 1, false);
-    ck_assert_uint_eq(world_topic(&world, "__consumer_offsets")->group_count, 8);
+    ck_assert_uint_eq(world_topic(&world, "__consumer_offsets")->group_count, 50);
     ck_assert_int_eq(world_topic(&world, "__consumer_offsets")->partition_count, 60);
 }
 END_TEST
