@@ -164,6 +164,7 @@ struct cluster_image *cluster_image_new(const struct image *metadata,
             bool is_this = broker.id == self->id &&
                            uuid_equal(broker.incarnation, self->incarnation);
             brokers[image->broker_count++] = copy_broker(image, is_this ? &broker : self);
+            image->is_registered = is_this;
             has_self = true;
         }
         if (broker.id != self->id) {

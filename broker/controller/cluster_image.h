@@ -48,6 +48,7 @@ struct cluster_image {
     struct arena arena;          /* holds all that the image points to */
     const struct cluster_broker *brokers; /* sorted by id */
     int32_t broker_count;
+    bool is_registered;          /* this very process is */
     const struct cluster_setting *settings; /* of registered brokers and of all */
     int setting_count;
     const struct quorum_voter *voters;    /* image_voters */

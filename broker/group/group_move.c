@@ -20,6 +20,7 @@ enum {
     TELL_EVERY_MS = 1000,
     BALANCE_AT_ONCE = 256,       /* hand-overs; the others come a second later */
     BALANCE_AGAIN_MS = 1000,
+    LEAVE_AGAIN_MS = 1000,
 };
 
 const struct partition_group *group_place(const struct group *group)
@@ -250,5 +251,25 @@ void group_balance_tick(struct replicas *replicas, uint64_t now_ms)
     }
     if (handed > 0) {
         log_info("group", "%d groups are handed to their preferred leaders", handed);
+    }
+}
+
+void group_leave_tick(struct replicas *replicas, uint64_t now_ms)
+{
+    const struct broker *broker = replicas->shard->broker;
+    struct raft_event transfer = {.kind = RAFT_EVENT_TRANSFER, .node = RAFT_NO_NODE};
+    if (!replicas->is_struck_off || now_ms < replicas->next_leave_ms ||
+        atomic_load(&broker->stopping)) {
+        return;
+    }
+    if (replicas->next_leave_ms == 0 && replicas->shard->number == 0) {
+        log_warn("cluster", "broker %d is not registered any more: others shall lead what it "
+                 "leads, until it is started anew", broker->node_id);
+    }
+    replicas->next_leave_ms = now_ms + LEAVE_AGAIN_MS;
+    for (struct group *group = replicas->groups; group != NULL; group = group->by_id.next) {
+        if (group->leads && group_place(group) != NULL && group_is_replicated(group)) {
+            group_step(group, &transfer);
+        }
     }
 }

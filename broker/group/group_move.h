@@ -51,4 +51,9 @@ int16_t group_hand_to(struct group *group, int32_t node);
  * handed to their first replica. */
 void group_balance_tick(struct replicas *replicas, uint64_t now_ms);
 
+/* On a node that was struck off the list of brokers while it runs: clients are not told of it any
+ * more, so that others shall lead the topics' groups that it leads. Once a second, as it may come
+ * to lead again. */
+void group_leave_tick(struct replicas *replicas, uint64_t now_ms);
+
 #endif

@@ -135,6 +135,8 @@ void replicas_set_cluster(struct replicas *replicas, struct cluster_image *clust
     struct cluster_image *before = replicas->cluster;
     assert(cluster_image_find(cluster, replicas->shard->broker->node_id) != NULL);
     replicas->cluster = cluster_image_ref(cluster);
+    replicas->is_struck_off =
+        !cluster->is_registered && (replicas->is_struck_off || before->is_registered);
     cluster_image_unref(before);
 }
 
@@ -346,6 +348,7 @@ void replicas_tick(struct replicas *replicas, uint64_t now_ms)
     replicas_raft_tick(replicas, now_ms);
     awaited_tick(replicas, now_ms);
     group_balance_tick(replicas, now_ms);
+    group_leave_tick(replicas, now_ms);
     log_shard_tick(replicas->logs, clock_wall_ms());
     checkpoint_due(replicas, now_ms);
     checkpoint_ahead(replicas);

@@ -59,6 +59,8 @@ struct replicas {
     struct elections elections;
     struct list moving;               /* groups that move to other replicas (group_move.h) */
     uint64_t next_balance_ms;         /* of leaders; 0: the time has not begun */
+    bool is_struck_off;               /* was registered, and is not any more (UnregisterBroker) */
+    uint64_t next_leave_ms;           /* when what it leads then is handed over again */
     struct early early;               /* messages for groups that are not here yet */
     bool has_image;                   /* the first changes, all that there was, have come */
     struct list paused;               /* installs here that wait, held to a rate (install.h) */

@@ -305,6 +305,17 @@ def test_a_broker_is_unregistered():
             assert client.call("UnregisterBroker", 0, brokerId=4)["errorCode"] == NONE
         cluster.wait_brokers(3)
         wait_for("no learner", lambda: not quorum(cluster, 1)["observers"], 20)
+        # One that runs: no client knows it any more, so that others lead, until it starts anew.
+        create(cluster, 1, "t", 6)
+        gone = cluster.leader("t", 0)
+        others = [node for node in (1, 2, 3) if node != gone]
+        with cluster.connect(others[0]) as client:
+            assert client.call("UnregisterBroker", 0, brokerId=gone)["errorCode"] == NONE
+        cluster.wait_brokers(2, nodes=others)
+        for partition in range(6):
+            assert cluster.wait_leader("t", partition, nodes=others, timeout_s=10) != gone
+        cluster.restart(gone)
+        cluster.wait_brokers(3, nodes=(1, 2, 3))
 
 
 def test_who_stops_is_not_told_of_any_more():
