@@ -68,6 +68,22 @@ class FaultyKafkaNode(Triggered, KafkaNode):
         self.preload(self.home + ".fault", os.path.join(self.home, "data"))
 
 
+def install_kafka():
+    """Kafka's jars, once for all runs; the directory that has them."""
+    cache = os.environ.get("KAFKA_PEER_DIR", os.path.expanduser("~/.cache/kafka-peer"))
+    subprocess.run([os.path.join(HERE, "setup-kafka.sh"), "install"], check=True,
+                   env=dict(os.environ, KAFKA_PEER_DIR=cache), stdout=subprocess.DEVNULL)
+    return cache
+
+
+def kafka_jars():
+    """The class path of Kafka's own clients."""
+    cache = install_kafka()
+    libraries = [entry for entry in os.listdir(cache) if entry.startswith("lib-")]
+    assert len(libraries) == 1, libraries
+    return os.path.join(cache, libraries[0], "*")
+
+
 class KafkaCluster(Cluster):
     """Nodes 1 to 3."""
 
@@ -78,10 +94,8 @@ class KafkaCluster(Cluster):
 
     def install(self):
         """The jars are shared between runs."""
-        cache = os.environ.get("KAFKA_PEER_DIR", os.path.expanduser("~/.cache/kafka-peer"))
+        cache = install_kafka()
         os.makedirs(self.home, exist_ok=True)
-        subprocess.run([os.path.join(HERE, "setup-kafka.sh"), "install"], check=True,
-                       env=dict(os.environ, KAFKA_PEER_DIR=cache), stdout=subprocess.DEVNULL)
         for entry in os.listdir(cache):
             link = os.path.join(self.home, entry)
             if entry.startswith(("lib-", "log4j2-", "kafka-tool")) and not os.path.lexists(link):

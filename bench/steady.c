@@ -8,9 +8,9 @@
  * Happy path: `produce` sends RATE records a second to each partition, each with its partition's
  * next sequence number in it, until its standard input ends; then it waits for what is under way.
  * FILE gets a struct outcome for each record, with the monotonic clock, which is the same in every
- * process. KEY=VALUE are properties of librdkafka; all others are as it ships. `check` reads the
- * whole topic and prints one line of JSON: how many acknowledged records are lost, doubled, or
- * behind a later one.
+ * process. It says "flows" when the first record's outcome is known. KEY=VALUE are properties of
+ * librdkafka; all others are as it ships. `check` reads the whole topic and prints one line of
+ * JSON: how many acknowledged records are lost, doubled, or behind a later one.
  *
  * Failure modes: a failed delivery is written down with its error and counted by whoever reads
  * FILE; a wrong property, or nothing to read for a minute, ends it with status 1 and a line on
@@ -77,6 +77,10 @@ static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, v
     (void) client;
     outcome->error = message->err;
     outcome->ended_ns = now_ns();
+    if (message->_private == NULL) {
+        puts("flows");
+        fflush(stdout);
+    }
 }
 
 /* Says what librdkafka says, with the outcomes' clock: a gap is looked into with this. */
