@@ -1,6 +1,6 @@
 """A network of this test's own: a bridge in the test's namespace, and a namespace for each node.
 
-Happy path: `enter(layer)` runs the script again in a network and a mount namespace that nobody else
+Happy path: `enter(before)` runs the script again in a network and a mount namespace that nobody else
 sees, so that everything goes away with the process, however it ends. `Network(nodes)` makes
 10.77.0.1, .2, ... there, one in a namespace of its own for each node; prefix(node) are the words that
 run a command in it. drop(a, b) makes everything from a to b vanish without a word, until allow(a, b);
@@ -34,12 +34,14 @@ def unshare_words():
     return words if os.geteuid() == 0 else words + ["--user", "--map-root-user"]
 
 
-def enter():
-    """Runs this script again in namespaces of its own, if that is allowed; else returns."""
+def enter(before):
+    """Runs this script again in namespaces of its own, if that is allowed; else returns. before()
+    is called first, for what needs the network outside."""
     if os.environ.get(INSIDE):
         if os.environ[INSIDE] == "yes":
             run("ip", "link", "set", "lo", "up")
         return
+    before()
     words = unshare_words()
     try:
         run(*words, "ip", "link", "set", "lo", "up")

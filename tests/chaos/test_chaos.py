@@ -16,13 +16,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 
 import network  # noqa: E402
+import toolchains  # noqa: E402
 
 if __name__ == "__main__":
-    network.enter()
+    network.enter(toolchains.prepare)
 
 import cases  # noqa: E402
 import register  # noqa: E402
-import toolchains  # noqa: E402
 from chaos import NODES, Chaos  # noqa: E402
 from faults import KINDS, run_each, run_faults  # noqa: E402
 

@@ -79,6 +79,14 @@ def venv():
     return folder
 
 
+def prepare():
+    """Makes the virtual environment if it can be made; whoever needs it hears why not."""
+    try:
+        venv()
+    except Unavailable:
+        return
+
+
 def environment():
     """Variables with which the venv's tools are found and keep their downloads in the cache."""
     cache = kafka_peer.cache_dir()
