@@ -5,6 +5,7 @@
 
 #include "broker/api/fan_out.h"
 #include "broker/api/handlers.h"
+#include "broker/controller/cluster_image.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
@@ -72,6 +73,8 @@ static void measured(struct request *request)
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
     result.log_dir = view_text(log_dir_path(log_dir));
+    result.is_cordoned = cluster_image_find(request->home->replicas->cluster,
+                                            request->home->broker->node_id)->is_cordoned;
     if (atomic_load(&request->home->broker->storage_failure) != 0) {
         result.error_code = KAFKA_KAFKA_STORAGE_ERROR;
     } else if (log_dir_space(log_dir, &free_bytes, &total_bytes) == STATUS_OK) {

@@ -3,6 +3,7 @@
 #ifndef OTTLA_BROKER_API_HANDLERS_H
 #define OTTLA_BROKER_API_HANDLERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct request;
@@ -62,7 +63,9 @@ void peer_auto_create_handle(struct request *request);
 void peer_moved_handle(struct request *request);
 
 /* Each answers a request of its API with an error for all that is asked. */
+bool alter_configs_check(struct request *request);
 void alter_configs_refuse(struct request *request, int16_t error);
+bool incremental_alter_configs_check(struct request *request);
 void incremental_alter_configs_refuse(struct request *request, int16_t error);
 void alter_partition_reassignments_refuse(struct request *request, int16_t error);
 void list_partition_reassignments_refuse(struct request *request, int16_t error);

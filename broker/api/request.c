@@ -158,6 +158,9 @@ void request_start(struct request *request)
         refuse(request, what);
         return;
     }
+    if (service->check != NULL && !service->check(request)) {
+        return;
+    }
     if (service->refuse != NULL && forward_is_needed(request)) {
         forward_to_controller(request);
     } else {

@@ -21,6 +21,9 @@ struct service {
     /* Not null: only the node that leads the metadata log can run it, so that others pass it on
      * (broker/api/forward.h). Answers it with this error when that cannot be done. */
     void (*refuse)(struct request *request, int16_t error);
+    /* Not null: looks at what can be told on the node alone that the client asks, before all else.
+     * False: it has answered. */
+    bool (*check)(struct request *request);
     bool reads; /* it changes nothing: where it is passed on to may be asked again */
 };
 

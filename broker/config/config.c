@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "broker/config/cordon.h"
 #include "broker/config/environment.h"
 #include "broker/config/properties.h"
 #include "broker/config/value.h"
@@ -224,6 +225,17 @@ static enum status parse_all(struct config *config, char *why)
     return STATUS_OK;
 }
 
+static enum status check_cordon(struct config *config, char *why)
+{
+    struct view reason = VIEW_NULL;
+    enum status status = cordon_check(config, config_text(config, CONFIG_CORDONED_LOG_DIRS),
+                                      &config->arena, &reason);
+    if (status == STATUS_INVALID) {
+        snprintf(why, CONFIG_WHY_BYTES, "%.*s", VIEW_PRINT(reason));
+    }
+    return status;
+}
+
 static enum status load_all(struct config *config, const struct config_sources *sources, char *why)
 {
     set_defaults(config);
@@ -249,7 +261,7 @@ static enum status load_all(struct config *config, const struct config_sources *
         status = directories > 0 ? STATUS_OK : STATUS_INVALID;
         snprintf(why, CONFIG_WHY_BYTES, "log.dirs and log.dir name no directory");
     }
-    return status;
+    return status == STATUS_OK ? check_cordon(config, why) : status;
 }
 
 enum status config_load(const struct config_sources *sources, struct config **config,

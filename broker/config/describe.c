@@ -107,18 +107,8 @@ static void finish_row(const struct describer *from, const struct config_key_inf
     row->documentation = documented ? view_text(info->documentation) : VIEW_NULL;
 }
 
-static enum status fill_broker_row(const struct describer *from, enum config_key key,
-                                   struct ROW *row)
-{
-    row->value = config_text(from->config, key);
-    row->read_only = config_keys[key].update == CONFIG_UPDATE_RESTART;
-    add_broker_synonyms(from, key, row);
-    return STATUS_OK;
-}
-
-/* A key that has no other value than what is set while the broker runs. */
-static enum status fill_setting_row(const struct describer *from, enum config_key key,
-                                    struct ROW *row)
+/* What is set while the broker runs comes before all else. */
+static void add_settings(const struct describer *from, enum config_key key, struct ROW *row)
 {
     const struct config_key_info *info = &config_keys[key];
     struct view own = setting(from, from->resource->resource_name, key);
@@ -129,8 +119,29 @@ static enum status fill_setting_row(const struct describer *from, enum config_ke
     if (common.data != NULL) {
         add_synonym(row, info, common, CONFIG_SOURCE_DYNAMIC_DEFAULT);
     }
+    if (row->synonyms_count > 0) {
+        row->value = row->synonyms[0].value;
+    }
+}
+
+static enum status fill_broker_row(const struct describer *from, enum config_key key,
+                                   struct ROW *row)
+{
+    row->value = config_text(from->config, key);
+    row->read_only = config_keys[key].update == CONFIG_UPDATE_RESTART;
+    add_settings(from, key, row);
+    if (!is_all_brokers(from)) {
+        add_broker_synonyms(from, key, row);
+    }
+    return STATUS_OK;
+}
+
+/* A key that has no other value than what is set while the broker runs. */
+static enum status fill_setting_row(const struct describer *from, enum config_key key,
+                                    struct ROW *row)
+{
+    add_settings(from, key, row);
     assert(row->synonyms_count > 0);
-    row->value = row->synonyms[0].value;
     return STATUS_OK;
 }
 

@@ -1,5 +1,6 @@
-/* The rates to which moving replicas may be held (KIP-73), which tools that move partitions set and
- * take back; every other key of a broker is read at its start alone. Owns nothing. */
+/* What may be set while brokers run: the rates to which moving replicas may be held (KIP-73), which
+ * tools that move partitions set and take back, and that a broker takes no new replicas (KIP-1066).
+ * Every other key of a broker is read at its start alone. Owns nothing. */
 #include "broker/controller/broker_change.h"
 
 #include <assert.h>
@@ -11,16 +12,17 @@ const enum config_key broker_change_keys[] = {
     CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE,
     CONFIG_LEADER_REPLICATION_THROTTLED_RATE,
     CONFIG_REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND,
+    CONFIG_CORDONED_LOG_DIRS,
     CONFIG_KEY_COUNT,
 };
 
-enum { RATE_COUNT = sizeof broker_change_keys / sizeof broker_change_keys[0] - 1 };
+enum { KEY_COUNT = sizeof broker_change_keys / sizeof broker_change_keys[0] - 1 };
 
-static int rate_of(struct view name)
+static int key_place(struct view name)
 {
     int at = 0;
-    assert(RATE_COUNT == 3);
-    while (at < RATE_COUNT && !view_is(name, config_keys[broker_change_keys[at]].name)) {
+    assert(KEY_COUNT == 4);
+    while (at < KEY_COUNT && !view_is(name, config_keys[broker_change_keys[at]].name)) {
         at++;
     }
     return at;
@@ -41,19 +43,27 @@ static bool is_broker(const struct command *command, struct view name)
     return found;
 }
 
-static enum status check_wish(const struct command *command, const struct config_wish *wish,
-                              struct refusal *refusal)
+static enum status check_wish(const struct command *command, struct view broker,
+                              const struct config_wish *wish, struct refusal *refusal)
 {
     struct arena *arena = command->arena;
     struct config_value value = {0};
     struct view why = VIEW_NULL;
-    int at = rate_of(wish->name);
+    int at = key_place(wish->name);
     assert(refusal->error == KAFKA_NONE);
-    if (at == RATE_COUNT) {
+    if (at == KEY_COUNT) {
         *refusal = (struct refusal){
             KAFKA_INVALID_REQUEST,
             arena_format(arena, "%.*s cannot be changed while the broker runs",
                          VIEW_PRINT(wish->name))};
+        return STATUS_OK;
+    }
+    if (broker.length == 0 &&
+        config_keys[broker_change_keys[at]].update == CONFIG_UPDATE_PER_BROKER) {
+        *refusal = (struct refusal){
+            KAFKA_INVALID_REQUEST,
+            arena_format(arena, "Cannot update these configs at default cluster level, broker id "
+                                "must be specified: [%.*s]", VIEW_PRINT(wish->name))};
         return STATUS_OK;
     }
     if (wish->operation == CONFIG_OPERATION_DELETE) {
@@ -78,7 +88,6 @@ static void record(const struct command *command, struct view broker, enum confi
                    struct view value)
 {
     struct view name = view_text(config_keys[key].name);
-    assert(config_keys[key].type == CONFIG_TYPE_LONG);
     struct view old = image_config(command->controller->image, CONFIG_RESOURCE_BROKER, broker,
                                    name);
     if (view_equal(old, value)) {
@@ -95,8 +104,8 @@ enum status broker_change(struct command *command, struct view broker,
                           const struct config_wish *wishes, int32_t count, bool replaces,
                           bool validate_only, struct refusal *refusal)
 {
-    struct view values[RATE_COUNT] = {VIEW_NULL};
-    bool is_named[RATE_COUNT] = {false};
+    struct view values[KEY_COUNT] = {VIEW_NULL};
+    bool is_named[KEY_COUNT] = {false};
     assert(command != NULL && refusal != NULL && count >= 0);
     *refusal = REFUSAL_NONE;
     if (!is_broker(command, broker)) {
@@ -105,18 +114,18 @@ enum status broker_change(struct command *command, struct view broker,
             arena_format(command->arena, "There is no broker '%.*s'", VIEW_PRINT(broker))};
     }
     for (int32_t i = 0; i < count && refusal->error == KAFKA_NONE; i++) {
-        enum status status = check_wish(command, &wishes[i], refusal);
+        enum status status = check_wish(command, broker, &wishes[i], refusal);
         if (status != STATUS_OK) {
             return status;
         }
         if (refusal->error == KAFKA_NONE) {
-            int at = rate_of(wishes[i].name);
+            int at = key_place(wishes[i].name);
             is_named[at] = true;
             values[at] = wishes[i].operation == CONFIG_OPERATION_DELETE ? VIEW_NULL
                                                                         : wishes[i].value;
         }
     }
-    for (int i = 0; i < RATE_COUNT && refusal->error == KAFKA_NONE && !validate_only; i++) {
+    for (int i = 0; i < KEY_COUNT && refusal->error == KAFKA_NONE && !validate_only; i++) {
         if (is_named[i] || replaces) {
             record(command, broker, broker_change_keys[i], values[i]);
         }

@@ -52,7 +52,13 @@ enum status controller_register_broker(const struct controller *controller,
     record.broker_epoch = next_offset;
     record.rack = request->rack;
     record.fenced = false; /* who asks is there */
-    record_list_add(records, &register_broker_record_type, 1, &record);
+    if (known != NULL && known->cordoned_log_dirs_count > 0) {
+        /* Until it says otherwise: nothing new is placed there while it starts. */
+        record.cordoned_log_dirs = known->cordoned_log_dirs;
+        record.cordoned_log_dirs_count = known->cordoned_log_dirs_count;
+    }
+    record_list_add(records, &register_broker_record_type,
+                    record.cordoned_log_dirs_count > 0 ? 4 : 1, &record);
     return STATUS_OK;
 }
 
@@ -69,6 +75,18 @@ enum kafka_error controller_unregister_broker(const struct controller *controlle
     return KAFKA_NONE;
 }
 
+/* Whether the registration names just the directories that the request names. */
+static bool has_cordoned(const struct register_broker_record *known,
+                         const struct broker_heartbeat_request *request)
+{
+    int32_t count = known->cordoned_log_dirs_count < 0 ? 0 : known->cordoned_log_dirs_count;
+    bool same = count == request->cordoned_log_dirs_count;
+    for (int32_t i = 0; i < count && same; i++) {
+        same = uuid_equal(known->cordoned_log_dirs[i], request->cordoned_log_dirs[i]);
+    }
+    return same;
+}
+
 enum kafka_error controller_broker_heartbeat(const struct controller *controller,
                                              const struct broker_heartbeat_request *request,
                                              struct record_list *records)
@@ -83,14 +101,20 @@ enum kafka_error controller_broker_heartbeat(const struct controller *controller
     }
     bool stops = request->want_shut_down && !known->in_controlled_shutdown;
     bool fences = request->want_fence && !known->fenced;
-    if (stops || fences) {
+    bool cordons = request->cordoned_log_dirs_count >= 0 && !has_cordoned(known, request);
+    if (stops || fences || cordons) {
         struct broker_registration_change_record record =
             broker_registration_change_record_default;
         record.broker_id = known->broker_id;
         record.broker_epoch = known->broker_epoch;
         record.fenced = fences ? 1 : 0;
         record.in_controlled_shutdown = stops ? 1 : 0;
-        record_list_add(records, &broker_registration_change_record_type, 1, &record);
+        if (cordons) {
+            record.cordoned_log_dirs = request->cordoned_log_dirs;
+            record.cordoned_log_dirs_count = request->cordoned_log_dirs_count;
+        }
+        record_list_add(records, &broker_registration_change_record_type, cordons ? 3 : 1,
+                        &record);
     }
     return KAFKA_NONE;
 }

@@ -59,7 +59,7 @@ static struct cluster_broker copy_broker(struct cluster_image *image,
 }
 
 /* The registration as a broker; its texts stay the record's. */
-static struct cluster_broker broker_of(struct cluster_image *image,
+static struct cluster_broker broker_of(struct cluster_image *image, const struct image *metadata,
                                        const struct register_broker_record *record)
 {
     int32_t count = record->end_points_count < 0 ? 0 : record->end_points_count;
@@ -77,6 +77,8 @@ static struct cluster_broker broker_of(struct cluster_image *image,
                                    .rack = record->rack,
                                    .is_fenced = record->fenced,
                                    .is_stopping = record->in_controlled_shutdown,
+                                   .is_cordoned = image_broker_is_cordoned(metadata, record),
+                                   .is_cordoned_itself = record->cordoned_log_dirs_count > 0,
                                    .endpoints = endpoints,
                                    .endpoint_count = count};
 }
@@ -158,7 +160,7 @@ struct cluster_image *cluster_image_new(const struct image *metadata,
     struct cluster_broker *brokers = take(image, (size_t)registered + 1, sizeof *brokers);
     bool has_self = false;
     for (int i = 0; i < registered; i++) {
-        struct cluster_broker broker = broker_of(image, image_broker(metadata, i));
+        struct cluster_broker broker = broker_of(image, metadata, image_broker(metadata, i));
         if (!has_self && broker.id >= self->id) {
             /* An earlier process of this node had other endpoints, maybe. */
             bool is_this = broker.id == self->id &&

@@ -30,6 +30,8 @@ struct cluster_broker {
     struct view rack;            /* null: none */
     bool is_fenced;              /* not heard for long: not told to clients, gets no new replicas */
     bool is_stopping;            /* in controlled shutdown */
+    bool is_cordoned;            /* takes no new replicas (KIP-1066) */
+    bool is_cordoned_itself;     /* as it says itself; a setting made while it runs counts more */
     int64_t leader_rate;         /* replication throttles, bytes a second (group/throttle.h); 0: */
     int64_t follower_rate;       /* without limit */
     const struct cluster_endpoint *endpoints;

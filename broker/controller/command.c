@@ -50,29 +50,35 @@ static enum status find_brokers(struct command *command)
     int32_t *brokers = arena_take(command->arena, most, sizeof *brokers);
     int32_t *racks = arena_take(command->arena, most, sizeof *racks);
     int32_t *absent = arena_take(command->arena, most, sizeof *absent);
-    if (found == NULL || brokers == NULL || racks == NULL || absent == NULL) {
+    int32_t *cordoned = arena_take(command->arena, most, sizeof *cordoned);
+    if (found == NULL || brokers == NULL || racks == NULL || absent == NULL || cordoned == NULL) {
         return STATUS_LIMIT;
     }
     int count = 0;
     command->absent = absent;
+    command->cordoned = cordoned;
     for (int i = 0; i < image_broker_count(image); i++) {
         const struct register_broker_record *broker = image_broker(image, i);
-        if (!broker->fenced && !broker->in_controlled_shutdown) {
+        if (image_broker_is_cordoned(image, broker)) {
+            cordoned[command->cordoned_count++] = broker->broker_id;
+        } else if (!broker->fenced && !broker->in_controlled_shutdown) {
             found[count++] =
                 (struct ranked_broker){.rack = broker->rack, .id = broker->broker_id};
         } else {
             absent[command->absent_count++] = broker->broker_id;
         }
     }
-    if (count == 0) {
+    if (count == 0 && command->cordoned_count == 0) {
         found[count++].id = config_int(command->controller->config, CONFIG_NODE_ID);
     }
-    alternate_racks(found, count);
+    if (count > 0) {
+        alternate_racks(found, count);
+    }
     for (int i = 0; i < count; i++) {
         brokers[i] = found[i].id;
         racks[i] = found[i].rack_number;
     }
-    assert(count > 0 && (size_t)count <= most);
+    assert((size_t)count <= most);
     command->brokers = brokers;
     command->racks = racks;
     command->broker_count = count;
@@ -105,7 +111,12 @@ static bool holds(const int32_t *ids, int count, int32_t id)
 bool command_has_broker(const struct command *command, int32_t id)
 {
     return holds(command->brokers, command->broker_count, id) ||
-           holds(command->absent, command->absent_count, id);
+           holds(command->absent, command->absent_count, id) || command_is_cordoned(command, id);
+}
+
+bool command_is_cordoned(const struct command *command, int32_t id)
+{
+    return holds(command->cordoned, command->cordoned_count, id);
 }
 
 /* By bytes, then by place. */

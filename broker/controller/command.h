@@ -9,11 +9,14 @@ struct command {
     const struct controller *controller;
     struct arena *arena;
     struct record_list *records;
-    const int32_t *brokers; /* at least one; neighbours are of different racks where they can be */
+    const int32_t *brokers; /* none where all are cordoned; neighbours are of different racks where
+                             * they can be */
     const int32_t *racks;   /* for each of them: the number of its rack, from 0 */
     int broker_count;
     const int32_t *absent;  /* fenced, or stopping: taken only where the others do not suffice */
     int absent_count;
+    const int32_t *cordoned; /* take no new replicas (KIP-1066); in none of the other lists */
+    int cordoned_count;
     int brokers_to_come;    /* that are not registered yet; only internal topics wait for them */
     uint64_t next_group;    /* the next group id to give out */
 };
@@ -28,6 +31,9 @@ MUST_USE enum status command_start(struct command *command, const struct control
 
 /* Whether the broker is registered, or this node alone. */
 bool command_has_broker(const struct command *command, int32_t id);
+
+/* Whether it is, and takes no new replicas. */
+bool command_is_cordoned(const struct command *command, int32_t id);
 
 enum key_mark {
     KEY_ONCE,  /* there is no other like it */

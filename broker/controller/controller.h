@@ -125,8 +125,9 @@ enum kafka_error controller_unregister_broker(const struct controller *controlle
                                               struct record_list *records);
 
 /* A broker that stops in a controlled way says so: with wantShutDown it gets no new replicas, with
- * wantFence it is fenced as well, until it registers anew. BROKER_ID_NOT_REGISTERED, or
- * STALE_BROKER_EPOCH when another process of it has registered since. */
+ * wantFence it is fenced as well, until it registers anew. With cordonedLogDirs (not null) any
+ * broker says which of its directories take no new replicas (KIP-1066). BROKER_ID_NOT_REGISTERED,
+ * or STALE_BROKER_EPOCH when another process of it has registered since. */
 enum kafka_error controller_broker_heartbeat(const struct controller *controller,
                                              const struct broker_heartbeat_request *request,
                                              struct record_list *records);

@@ -3,9 +3,12 @@
 #include "broker/controller/image.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "broker/config/cordon.h"
+#include "broker/config/describe.h"
 #include "broker/controller/image_state.h"
 
 struct image *image_new(const struct config *config)
@@ -170,6 +173,17 @@ struct view image_config(const struct image *image, int8_t resource_type, struct
         }
     }
     return VIEW_NULL;
+}
+
+bool image_broker_is_cordoned(const struct image *image,
+                              const struct register_broker_record *broker)
+{
+    char id[16];
+    assert(broker->broker_id >= 0);
+    snprintf(id, sizeof id, "%d", broker->broker_id);
+    struct view set = image_config(image, CONFIG_RESOURCE_BROKER, view_text(id),
+                                   view_text(config_keys[CONFIG_CORDONED_LOG_DIRS].name));
+    return set.data != NULL ? cordon_is_set(set) : broker->cordoned_log_dirs_count > 0;
 }
 
 uint64_t image_next_group_id(const struct image *image)

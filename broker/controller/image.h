@@ -89,6 +89,11 @@ int image_broker_count(const struct image *image);
 struct view image_config(const struct image *image, int8_t resource_type, struct view resource,
                          struct view name);
 
+/* Whether the broker takes no new replicas (KIP-1066): what is set while it runs counts more than
+ * what it said itself. */
+bool image_broker_is_cordoned(const struct image *image,
+                              const struct register_broker_record *broker);
+
 /* Who votes on metadata, sorted by id; none in a cluster whose voters are those of its
  * configuration. Valid until the next image_apply. */
 const struct quorum_voter *image_voters(const struct image *image, int *count);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/planted.h"
@@ -282,7 +283,20 @@ static enum status apply_unfence(struct image *image, const void *message,
     return set_fenced(image, record->id, record->epoch, false, changes);
 }
 
-/* Each of the fields leaves what it is about as it was when it is 0 (KIP-841). */
+/* A registration is never written to: the entry is made anew. */
+static void cordon(struct image_broker_entry *entry,
+                   const struct broker_registration_change_record *record)
+{
+    struct register_broker_record changed = entry->record;
+    struct arena before = entry->arena;
+    changed.cordoned_log_dirs = record->cordoned_log_dirs;
+    changed.cordoned_log_dirs_count = record->cordoned_log_dirs_count;
+    copy_broker(&changed, entry);
+    arena_free(&before);
+}
+
+/* Each of the fields leaves what it is about as it was when it is 0 (KIP-841), the cordoned
+ * directories when they are null (KIP-1066). */
 static enum status apply_registration_change(struct image *image, const void *message,
                                              struct image_changes *changes)
 {
@@ -296,6 +310,9 @@ static enum status apply_registration_change(struct image *image, const void *me
     }
     broker->fenced = record->fenced == 0 ? broker->fenced : record->fenced > 0;
     broker->in_controlled_shutdown |= record->in_controlled_shutdown == 1;
+    if (record->cordoned_log_dirs_count >= 0) {
+        cordon(container_of(broker, struct image_broker_entry, record), record);
+    }
     changes->brokers_changed = true;
     return STATUS_OK;
 }

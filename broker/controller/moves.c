@@ -76,6 +76,9 @@ static struct refusal check_target(const struct mover *mover, const struct parti
             return (struct refusal){error, arena_format(arena,
                                                         "Broker %d is named more than once", id)};
         }
+        if (command_is_cordoned(mover->command, id)) {
+            return placement_cordoned(mover->command, id);
+        }
     }
     if (!mover->may_resize && wish->replicas_count != now) {
         return (struct refusal){KAFKA_INVALID_REPLICATION_FACTOR,

@@ -94,7 +94,7 @@ static int32_t *choose_replicas(struct command *command, int32_t replication)
     if (replicas == NULL || choice.is_chosen == NULL || choice.rack_uses == NULL) {
         return NULL;
     }
-    uint64_t first = command->next_group % count;
+    uint64_t first = count > 0 ? command->next_group % count : 0;
     uint64_t shift = count > 1 ? command->next_group / count % (count - 1) : 0;
     int place = (int)first;
     for (int32_t i = 0; i < there; i++) {
@@ -200,6 +200,14 @@ static bool is_named_before(struct replica_list list, int32_t at)
     return false;
 }
 
+struct refusal placement_cordoned(const struct command *command, int32_t id)
+{
+    return (struct refusal){
+        KAFKA_INVALID_REPLICA_ASSIGNMENT,
+        arena_format(command->arena, "The manual partition assignment includes broker %d, but all "
+                                     "its log directories are cordoned.", id)};
+}
+
 struct refusal placement_check(const struct command *command, struct replica_list list,
                                int32_t replication)
 {
@@ -219,6 +227,9 @@ struct refusal placement_check(const struct command *command, struct replica_lis
                                                         "A partition is assigned to broker %d "
                                                         "more than once", list.brokers[i])};
         }
+        if (command_is_cordoned(command, list.brokers[i])) {
+            return placement_cordoned(command, list.brokers[i]);
+        }
     }
     if (replication > 0 && list.count != replication) {
         return (struct refusal){
@@ -234,10 +245,20 @@ struct refusal placement_reach(const struct command *command, int32_t replicatio
     if (replication >= 1 && replication <= registered) {
         return REFUSAL_NONE;
     }
+    if (registered == 0) {
+        return (struct refusal){
+            KAFKA_INVALID_REPLICATION_FACTOR,
+            arena_format(command->arena,
+                         "Unable to replicate the partition %d time(s): All brokers are currently "
+                         "fenced, or have all their log directories cordoned.", replication)};
+    }
+    const char *cordoned = command->cordoned_count > 0
+                               ? " or some brokers have all their log directories cordoned"
+                               : "";
     return (struct refusal){
         KAFKA_INVALID_REPLICATION_FACTOR,
         arena_format(command->arena,
                      "Unable to replicate the partition %d time(s): The target replication factor "
-                     "of %d cannot be reached because only %d broker(s) are registered.",
-                     replication, replication, registered)};
+                     "of %d cannot be reached because only %d broker(s) are registered%s.",
+                     replication, replication, registered, cordoned)};
 }

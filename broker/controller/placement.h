@@ -34,6 +34,9 @@ MUST_USE enum status placement_manual(struct command *command, const struct topi
 MUST_USE struct refusal placement_check(const struct command *command, struct replica_list list,
                                         int32_t replication);
 
+/* The answer where a client names a broker that takes no new replicas. */
+MUST_USE struct refusal placement_cordoned(const struct command *command, int32_t id);
+
 /* Whether so many replicas can be placed at all. */
 MUST_USE struct refusal placement_reach(const struct command *command, int32_t replication);
 

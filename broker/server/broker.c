@@ -21,6 +21,7 @@
 #include "broker/api/parking.h"
 #include "broker/api/fetch_session.h"
 #include "broker/api/producer_ids.h"
+#include "broker/config/cordon.h"
 #include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
 #include "broker/server/cluster.h"
@@ -172,10 +173,13 @@ static void describe_self(struct broker *broker)
     const struct listeners *listeners = &broker->listeners;
     struct cluster_endpoint *endpoints =
         arena_take(&broker->arena, (size_t)listeners->count + 1, sizeof *endpoints);
+    bool is_cordoned = cordon_is_configured(broker->config);
     assert(endpoints != NULL);
     broker->self = (struct cluster_broker){.id = broker->node_id,
                                            .incarnation = random_uuid(),
                                            .rack = view_text(broker->rack),
+                                           .is_cordoned = is_cordoned,
+                                           .is_cordoned_itself = is_cordoned,
                                            .endpoints = endpoints};
     for (int i = 0; i < listeners->count; i++) {
         const struct listener *listener = &listeners->items[i];

@@ -1,6 +1,8 @@
 /* One call, sent again until it is answered. The leader's offset in the answer covers whatever was
- * committed at first contact; when it is in force here, this node tells the truth to clients. What
- * can go wrong is that nobody leads, which the log says once in a while. Lives on shard 0. */
+ * committed at first contact; when it is in force here, this node tells the truth to clients. Where
+ * its own configuration says otherwise than the metadata whether it takes new replicas, another
+ * call tells that first, as Kafka's heartbeat does (KIP-1066). What can go wrong is that nobody
+ * leads, which the log says once in a while. Lives on shard 0. */
 #include "broker/server/registration.h"
 
 #include <assert.h>
@@ -9,13 +11,17 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/api/controller_call.h"
+#include "broker/controller/cluster_image.h"
+#include "broker/group/replicas.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
+#include "messages/broker_heartbeat.h"
 #include "messages/broker_registration.h"
 #include "messages/api_keys.h"
 #include "messages/errors.h"
+#include "storage/log_dir.h"
 
-enum { REGISTRATION_VERSION = 1 };
+enum { REGISTRATION_VERSION = 1, HEARTBEAT_VERSION = 2 };
 
 struct registration {
     struct broker *broker;
@@ -27,13 +33,91 @@ struct registration {
 };
 
 static void ask(struct registration *registration);
+static void tell_cordon(struct registration *registration);
+
+/* Whether the metadata has it as this node's configuration has it. */
+static bool is_known(const struct broker *broker)
+{
+    const struct cluster_broker *known =
+        cluster_image_find(broker->shards[0].replicas->cluster, broker->node_id);
+    assert(known != NULL);
+    return known->is_cordoned_itself == broker->self.is_cordoned_itself;
+}
 
 static void in_force(struct metadata_wait *wait, int16_t error)
 {
     struct registration *registration = container_of(wait, struct registration, wait);
-    if (error == KAFKA_NONE) {
-        broker_ready(registration->broker);
+    if (error != KAFKA_NONE) {
+        return;
     }
+    if (is_known(registration->broker)) {
+        broker_ready(registration->broker);
+    } else {
+        tell_cordon(registration);
+    }
+}
+
+/* Until the answer's metadata is in force here. */
+static void await(struct registration *registration, struct controller_call *call)
+{
+    registration->wait =
+        (struct metadata_wait){.offset = call->metadata_offset, .done = in_force};
+    metadata_await(call->shard, &registration->wait);
+}
+
+static int16_t read_heartbeat(struct view body)
+{
+    struct broker_heartbeat_response response = broker_heartbeat_response_default;
+    struct arena arena;
+    arena_init(&arena, SIZE_MAX / 2);
+    enum status status = message_decode(&broker_heartbeat_response_type, HEARTBEAT_VERSION, &body,
+                                        &arena, &response);
+    arena_free(&arena);
+    return status == STATUS_OK ? response.error_code : KAFKA_UNKNOWN_SERVER_ERROR;
+}
+
+static void told_cordon(struct controller_call *call, int16_t error, struct view body)
+{
+    struct registration *registration = container_of(call, struct registration, call);
+    if (error == KAFKA_NOT_CONTROLLER) {
+        return; /* the broker stops */
+    }
+    if (error != KAFKA_NONE) {
+        tell_cordon(registration);
+        return;
+    }
+    error = read_heartbeat(body);
+    if (error == KAFKA_NONE) {
+        await(registration, call);
+        return;
+    }
+    log_warn("cluster", "cordoned.log.dirs has no effect (error %d): this registration of broker "
+             "%d was struck off, or another process has made a later one", error,
+             registration->broker->node_id);
+    broker_ready(registration->broker);
+}
+
+static void tell_cordon(struct registration *registration)
+{
+    const struct broker *broker = registration->broker;
+    struct broker_heartbeat_request request = broker_heartbeat_request_default;
+    assert(registration->epoch >= 0);
+    struct uuid directory = log_dir_identity(broker->log_dir)->directory_id;
+    request.broker_id = broker->node_id;
+    request.broker_epoch = registration->epoch;
+    request.cordoned_log_dirs = &directory;
+    request.cordoned_log_dirs_count = broker->self.is_cordoned_itself ? 1 : 0;
+    registration->body.length = 0;
+    enum status status = message_encode_to(&broker_heartbeat_request_type, HEARTBEAT_VERSION,
+                                           &request, &registration->body);
+    assert(status == STATUS_OK);
+    (void)status;
+    registration->call = (struct controller_call){.api_key = API_BROKER_HEARTBEAT,
+                                                  .api_version = HEARTBEAT_VERSION,
+                                                  .repeatable = true,
+                                                  .body = buffer_view(&registration->body),
+                                                  .done = told_cordon};
+    controller_call(&registration->broker->shards[0], &registration->call);
 }
 
 static int16_t read_answer(struct view body, int64_t *epoch)
@@ -67,9 +151,7 @@ static void answered(struct controller_call *call, int16_t error, struct view bo
     log_info("cluster", "registered as broker %d, epoch %lld", registration->broker->node_id,
              (long long)epoch);
     registration->epoch = epoch;
-    registration->wait =
-        (struct metadata_wait){.offset = call->metadata_offset, .done = in_force};
-    metadata_await(call->shard, &registration->wait);
+    await(registration, call);
 }
 
 static void ask(struct registration *registration)

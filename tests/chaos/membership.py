@@ -1,8 +1,8 @@
 """Who belongs to the cluster changes while everything else goes on.
 
 broker_comes_and_goes: a broker joins, mostly with an empty directory (process.roles=broker),
-partitions of all topics move to it and about, some of that is given up half way, then it is drained,
-stops and is struck off the list. voters_change: a voter of the metadata becomes none, and votes again.
+partitions of all topics move to it and about, some of that is given up half way, then it is cordoned
+(topics are made all the time), drained, stops and is struck off the list. voters_change: a voter of the metadata becomes none, and votes again.
 Both are generators like faults (faults.py) and go on beside them: each asks for its next step until it
 is taken, and looks until it is seen, since whoever is asked may be away.
 
@@ -134,6 +134,17 @@ def partitions_move(chaos, nodes):
     yield from until("the end of all moves", lambda: nothing_moves(chaos))
 
 
+def cordoned(chaos, value):
+    """The broker gets nothing new from now on, or (None) may again; an earlier stay's value counts
+    still."""
+    wish = {"name": "cordoned.log.dirs", "configOperation": 1 if value is None else 0,
+            "value": value}
+    yield from until("cordoned.log.dirs of broker %d" % EXTRA, lambda: ask(
+        chaos, anybody(chaos), "IncrementalAlterConfigs", 1, validateOnly=False, resources=[
+            {"resourceType": 4, "resourceName": str(EXTRA), "configs": [wish]}]
+    )["responses"][0]["errorCode"] == NONE)
+
+
 def drained(chaos):
     """Nothing is left on the broker, on the list and on its disk."""
     left = [node for node in chaos.members if node != EXTRA]
@@ -165,11 +176,13 @@ def broker_comes_and_goes(chaos, _):
     yield from until("broker %d on the list" % EXTRA, lambda: EXTRA in [
         one["nodeId"] for one in ask(chaos, anybody(chaos), "Metadata", 12, topics=[],
                                      allowAutoTopicCreation=False)["brokers"]])
+    yield from cordoned(chaos, None)
     for _ in range(2):
         chaos.say("partitions move")
         yield from partitions_move(chaos, list(chaos.members))
         yield chaos.hold() / 4
     chaos.say("broker %d is drained" % EXTRA)
+    yield from cordoned(chaos, "*")
     yield from drained(chaos)
     # Who has a fault done to it now stays until that is over.
     yield from until("broker %d at peace" % EXTRA, lambda: EXTRA not in chaos.busy and

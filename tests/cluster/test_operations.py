@@ -29,6 +29,7 @@ BLOCK_S = 120
 OFFSETS = "__consumer_offsets"
 TOOLS = {
     "kafka-cluster.sh": "ClusterTool",
+    "kafka-configs.sh": "ConfigCommand",
     "kafka-consumer-groups.sh": "consumer.group.ConsumerGroupCommand",
     "kafka-leader-election.sh": "LeaderElectionCommand",
     "kafka-log-dirs.sh": "LogDirsCommand",

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "broker/config/cordon.h"
 #include "tests/unit/runner.h"
 
 static char why[CONFIG_WHY_BYTES];
@@ -170,6 +171,30 @@ START_TEST(texts_end_with_a_zero)
 }
 END_TEST
 
+START_TEST(a_cordoned_directory_is_the_one_that_is_used)
+{
+    char directories[] = "KAFKA_LOG_DIRS=/a,/b";
+    char *environment[] = {directories, NULL};
+    struct config *config = loaded(NULL, environment, NULL);
+    ck_assert(!cordon_is_configured(config));
+    config_free(config);
+    config = loaded(NULL, environment, "cordoned.log.dirs=*");
+    ck_assert(cordon_is_configured(config));
+    config_free(config);
+    config = loaded(NULL, environment, "cordoned.log.dirs= /a ");
+    ck_assert(cordon_is_configured(config));
+    config_free(config);
+    config = NULL;
+    ck_assert_int_eq(load(&config, NULL, environment, "cordoned.log.dirs=/b"), STATUS_INVALID);
+    ck_assert_str_eq(why, "cordoned.log.dirs: of log.dirs the first one, /a, is used; /b cannot be "
+                          "cordoned");
+    refused("cordoned.log.dirs=/nowhere", "All entries in cordoned.log.dirs must be present in "
+                                          "log.dirs or log.dir. Missing entries : /nowhere");
+    refused("cordoned.log.dirs=*,./data", "When cordoned.log.dirs is set to *, it must not contain "
+                                          "other values");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("config");
@@ -183,6 +208,7 @@ int main(void)
     tcase_add_test(tests, broker_id_is_the_old_name_of_node_id);
     tcase_add_test(tests, unknown_names_are_tolerated_and_kept);
     tcase_add_test(tests, texts_end_with_a_zero);
+    tcase_add_test(tests, a_cordoned_directory_is_the_one_that_is_used);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
