@@ -115,23 +115,6 @@ void in_sync_end(struct group *group)
     group->in_sync = NULL;
 }
 
-void in_sync_replicas_changed(struct group *group)
-{
-    const struct partition_group *place = group_place(group);
-    if (!group->leads || place == NULL) {
-        return;
-    }
-    uint64_t before = in_sync_lag(group);
-    if (place->replica_count > 1) {
-        make(group, place);
-    } else {
-        in_sync_end(group);
-    }
-    if (in_sync_lag(group) != before) {
-        tell(group);
-    }
-}
-
 /* One that keeps up has, within the time, all that the leader had. */
 static void look_at_good(const struct group *group, struct replica_sync *replica,
                          const struct raft_peer_info *peer, uint64_t now_ms)
@@ -214,6 +197,24 @@ void in_sync_tick(struct group *group, uint64_t now_ms)
     }
     if (any) {
         changed(group);
+    }
+}
+
+void in_sync_replicas_changed(struct group *group)
+{
+    const struct partition_group *place = group_place(group);
+    if (!group->leads || place == NULL) {
+        return;
+    }
+    uint64_t before = in_sync_lag(group);
+    if (place->replica_count > 1) {
+        make(group, place);
+        in_sync_tick(group, clock_monotonic_ms()); /* a group at rest has none */
+    } else {
+        in_sync_end(group);
+    }
+    if (in_sync_lag(group) != before) {
+        tell(group);
     }
 }
 
