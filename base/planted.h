@@ -13,6 +13,8 @@
 /* Every bug: its name, and what goes wrong. */
 #define PLANTED_BUGS(BUG) \
     BUG(LEADER_BELIEVED, "who lost its disk believes the first one that says it leads") \
+    BUG(COMPLETE_UNSYNCED, "a lost directory counts as whole before what it got is on the disk") \
+    BUG(CAUGHT_UP_UNHEARD, "who lost its disk votes though it does not know its leader's term") \
     BUG(VOTE_NOT_SAVED, "terms and votes are not written to the journal") \
     BUG(VOTE_BEFORE_SAVED, "a vote is told before it is on the disk") \
     BUG(VOTE_TWICE, "a vote is given although the term's vote is given") \
@@ -75,6 +77,7 @@
     BUG(MOVE_NUMBER_IGNORED, "the end of an earlier move ends the one in its place") \
     BUG(NEWCOMER_VOTES, "a new replica begins with the members from after the move") \
     BUG(STRAYS_FIRST, "a start removes logs that moved away before the journal forgets them") \
+    BUG(CHANGES_LISTED, "shards take over each change of a topic for itself") \
     BUG(OLD_TERM_COUNTED, "entries of an older term are committed by counting copies") \
     BUG(JOINT_LEFT_EARLY, "a joint change is left before it is committed") \
     BUG(BEAT_IGNORED, "a heartbeat of an old generation is taken") \

@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "base/memory.h"
+#include "base/planted.h"
 
 struct change_place {
     size_t at; /* in the list */
@@ -60,7 +61,7 @@ static void take_out(struct change_set *set, struct change_place *place)
 bool change_set_add(struct change_set *set, const struct image_change *change)
 {
     struct change_place *place = find(set, name_of(change));
-    if (place == NULL) {
+    if (place == NULL || planted(PLANT_CHANGES_LISTED)) {
         append(set, change);
         return true;
     }

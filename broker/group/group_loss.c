@@ -170,15 +170,19 @@ static void leave(struct group *group)
     group->loss = NULL;
 }
 
+/* A leader without entries has none to be waited for, but the vote of its term may be lost. */
 static bool has_caught_up(const struct group *group)
 {
-    return group->applied_index >= group->catch_up_to &&
-           raft_durable_index(group->raft) >= group->catch_up_to;
+    bool is_heard = raft_term(group->raft) >= group->loss->term || planted(PLANT_CAUGHT_UP_UNHEARD);
+    bool is_durable = raft_durable_index(group->raft) >= group->catch_up_to ||
+                      planted(PLANT_COMPLETE_UNSYNCED);
+    return is_heard && is_durable && group->applied_index >= group->catch_up_to;
 }
 
 bool group_loss_is_over(struct group *group)
 {
-    if (group->is_rejoining && raft_is_saved(group->raft)) {
+    if (group->is_rejoining &&
+        (raft_is_saved(group->raft) || planted(PLANT_COMPLETE_UNSYNCED))) {
         uncount(group);
     }
     if (group->loss == NULL || !has_caught_up(group)) {

@@ -26,6 +26,8 @@
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
 
+enum { MEMBERS_MAX = 2 * NODES_MAX };
+
 /* Who led a group in a term. */
 struct term_leader {
     struct {
@@ -33,8 +35,10 @@ struct term_leader {
         uint64_t term;
     } key;
     int32_t node;
-    uint64_t commit;             /* when it was last seen */
-    uint64_t members_index;
+    uint64_t commit;             /* when it was last seen, */
+    uint64_t members_index;      /* and who were the members then */
+    struct raft_member members[MEMBERS_MAX];
+    size_t member_count;
     UT_hash_handle hh;
 };
 
@@ -83,6 +87,7 @@ void check_end(void)
 {
     check_members_forget();
     check_strays_forget();
+    check_steps_forget();
     struct term_leader *leader;
     struct term_leader *next_leader;
     HASH_ITER(hh, leaders, leader, next_leader) {
@@ -103,6 +108,49 @@ void check_end(void)
     }
 }
 
+static const struct group *group_on(const struct sim_node *node, uint64_t id)
+{
+    const struct broker *broker = node->broker;
+    return broker == NULL ? NULL
+                          : replicas_group(broker->shards[id % (unsigned)broker->shard_count]
+                                               .replicas, id);
+}
+
+/* Whether a member may have the entry on its disk: it has, or cannot be asked, or lost its part. */
+static bool may_have(int32_t id, uint64_t group, uint64_t index)
+{
+    const struct sim_node *node = node_find(id);
+    const struct group *here = node == NULL ? NULL : group_on(node, group);
+    return here == NULL || here->storage != STATUS_OK || here->loss != NULL || node->lost_disk ||
+           raft_durable_index(here->raft) >= index;
+}
+
+static bool majority_may_have(const struct term_leader *leader, uint8_t flag, uint64_t index)
+{
+    size_t voters = 0;
+    size_t have = 0;
+    for (size_t i = 0; i < leader->member_count; i++) {
+        if ((leader->members[i].flags & flag) != 0) {
+            voters++;
+            have += may_have(leader->members[i].id, leader->key.group, index);
+        }
+    }
+    return voters == 0 || have > voters / 2;
+}
+
+/* What is committed is on the disks of a majority of the voters; during a change of members, of the
+ * old ones and of the new ones. A change ends with the commit of its entry, and then others count
+ * for what is behind that. */
+static void check_majorities(const struct group *group, const struct term_leader *leader)
+{
+    bool has_changed = raft_members_index(group->raft) != leader->members_index;
+    uint64_t index = has_changed ? leader->members_index : raft_commit_index(group->raft);
+    world_require(majority_may_have(leader, RAFT_VOTER, index) &&
+                      majority_may_have(leader, RAFT_OLD_VOTER, index),
+                  "group %" PRIu64 ": the leader of term %" PRIu64 " commits entry %" PRIu64
+                  " without a majority", group->id, leader->key.term, index);
+}
+
 /* What a leader commits by counting is of its own term; what is before it comes with it. */
 static void check_commit(const struct group *group, struct term_leader *leader)
 {
@@ -113,7 +161,60 @@ static void check_commit(const struct group *group, struct term_leader *leader)
                       "%" PRIu64, group->id, leader->key.term,
                       raft_entry_at(group->raft, commit)->term);
     }
+    if (commit > leader->commit) {
+        check_majorities(group, leader);
+    }
     leader->commit = commit;
+}
+
+static uint8_t flags_in(const struct raft_member *members, size_t count, int32_t id)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (members[i].id == id) {
+            return members[i].flags;
+        }
+    }
+    return 0;
+}
+
+static bool all_vote_in(const struct raft_member *members, size_t count,
+                        const struct raft_member *others, size_t other_count)
+{
+    bool all = true;
+    for (size_t i = 0; i < count; i++) {
+        bool votes = (members[i].flags & RAFT_VOTER) != 0;
+        all = all && (!votes || (flags_in(others, other_count, members[i].id) & RAFT_VOTER) != 0);
+    }
+    return all;
+}
+
+static bool is_joint(const struct raft_member *members, size_t count)
+{
+    uint8_t flags = 0;
+    for (size_t i = 0; i < count; i++) {
+        flags |= members[i].flags;
+    }
+    return (flags & RAFT_OLD_VOTER) != 0;
+}
+
+/* Voters are exchanged by way of a joint configuration (§4.3). */
+static void check_exchange(const struct group *group, const struct term_leader *leader)
+{
+    size_t count;
+    const struct raft_member *members = raft_members(group->raft, &count);
+    bool is_allowed = is_joint(members, count) || is_joint(leader->members, leader->member_count) ||
+                      (all_vote_in(members, count, leader->members, leader->member_count) &&
+                       all_vote_in(leader->members, leader->member_count, members, count));
+    world_require(is_allowed, "group %" PRIu64 ": node %d exchanges voters in one step, at entry %"
+                  PRIu64, group->id, leader->node, raft_members_index(group->raft));
+}
+
+static void note_members(const struct group *group, struct term_leader *leader)
+{
+    const struct raft_member *members = raft_members(group->raft, &leader->member_count);
+    assert(leader->member_count <= MEMBERS_MAX);
+    memcpy(leader->members, members, leader->member_count * sizeof *members);
+    leader->members_index = raft_members_index(group->raft);
 }
 
 /* A leader changes the members when the change before is committed, and not earlier. */
@@ -127,7 +228,10 @@ static void check_changes(const struct group *group, struct term_leader *leader)
                       " though entry %" PRIu64 " is not committed", group->id, leader->node, latest,
                       index);
     }
-    leader->members_index = latest;
+    if (latest != leader->members_index) {
+        check_exchange(group, leader);
+        note_members(group, leader);
+    }
 }
 
 static void note_leader(const struct sim_node *node, const struct group *group)
@@ -143,7 +247,7 @@ static void note_leader(const struct sim_node *node, const struct group *group)
         known->key = probe.key;
         known->node = node->id;
         known->commit = raft_commit_index(group->raft);
-        known->members_index = raft_members_index(group->raft);
+        note_members(group, known);
         HASH_ADD(hh, leaders, key, sizeof known->key, known);
         world_say("group %" PRIu64 ": node %d leads term %" PRIu64, group->id, node->id,
                   probe.key.term);
@@ -265,14 +369,6 @@ enum status __wrap_partition_log_append(struct partition_log *log, struct slice 
 }
 
 /* ---- At the end ---------------------------------------------------------------------------- */
-
-static const struct group *group_on(const struct sim_node *node, uint64_t id)
-{
-    const struct broker *broker = node->broker;
-    return broker == NULL ? NULL
-                          : replicas_group(broker->shards[id % (unsigned)broker->shard_count]
-                                               .replicas, id);
-}
 
 struct roll_call {
     bool tell;

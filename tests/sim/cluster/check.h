@@ -2,7 +2,8 @@
  *
  * One leader in each term of a group; what is committed at an offset of a partition is the same on
  * every node and for ever; ends of logs do not go back while a process lives. A leader commits by
- * counting only what is of its term, and changes the members one step after the other.
+ * counting only what is of its term and on the disks of the majorities, and changes the members one
+ * step after the other. What check_steps.c looks at where it happens.
  */
 #ifndef OTTLA_TESTS_SIM_CLUSTER_CHECK_H
 #define OTTLA_TESTS_SIM_CLUSTER_CHECK_H
@@ -35,6 +36,9 @@ void check_members_forget(void);
 /* Sees what the journal is given; what it is told to forget goes before the logs of it. */
 void check_strays_submitted(const struct journal_op *op);
 void check_strays_forget(void);
+
+/* Forgets which leaders were confirmed. */
+void check_steps_forget(void);
 
 /* Compares all replicas' logs: where they begin and end, and their epochs. */
 void check_replicas(void);

@@ -5,6 +5,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "broker/controller/topic_image.h"
+#include "broker/group/group.h"
+#include "broker/group/replicas.h"
+#include "broker/server/metadata_state.h"
+#include "tests/sim/cluster/clients.h"
 #include "tests/sim/cluster/network.h"
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
@@ -12,7 +17,7 @@
 enum fault_kind {
     FAULT_KILL, FAULT_POWER, FAULT_PAUSE, FAULT_CUT, FAULT_ONE_WAY, FAULT_ISOLATE, FAULT_SLOW_WAY,
     FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_LOSE_DISK, FAULT_TORN,
-    FAULT_HALVES, FAULT_FULL_DISK, FAULT_BAD_DISK, FAULT_WITNESS, FAULT_KINDS
+    FAULT_HALVES, FAULT_FULL_DISK, FAULT_BAD_DISK, FAULT_WITNESS, FAULT_RETURN, FAULT_KINDS
 };
 
 static bool active;
@@ -115,9 +120,8 @@ static void cut(int a, int b, bool both)
     }
 }
 
-static void isolate(const struct sim_node *node)
+static void isolate(const struct sim_node *node, uint64_t for_ns)
 {
-    uint64_t for_ns = a_while_ns(5000);
     world_say("node %d is alone for %.1f s", node->id, (double)for_ns / 1e9);
     for (int i = 1; i <= cluster.count; i++) {
         if (i != node->id) {
@@ -203,8 +207,8 @@ static bool may_lose_disk(void)
 {
     for (int i = 0; i < cluster.count; i++) {
         struct sim_node *node = &cluster.nodes[i];
-        if (node->lost_disk && node->broker != NULL &&
-            !log_dir_is_incomplete(node->broker->log_dir)) {
+        if (node->lost_disk && node->broker != NULL && node->broker->metadata != NULL &&
+            node->broker->metadata->announced && !log_dir_is_incomplete(node->broker->log_dir)) {
             node->lost_disk = false;
         }
         if (node->lost_disk) {
@@ -269,6 +273,58 @@ static void begin_witness(struct sim_node *node)
     world_after(4000 * (uint64_t)MS_NS, go_on, node, node->life);
 }
 
+/* Whoever leads a group in the latest term; null: nobody does. */
+static struct sim_node *leader_of(uint64_t group)
+{
+    struct sim_node *found = NULL;
+    uint64_t term = 0;
+    for (int i = 0; i < cluster.count; i++) {
+        struct broker *broker = cluster.nodes[i].broker;
+        const struct group *here =
+            broker == NULL ? NULL
+                           : replicas_group(broker->shards[group % (unsigned)broker->shard_count]
+                                                .replicas, group);
+        if (here != NULL && here->leads && raft_term(here->raft) >= term) {
+            term = raft_term(here->raft);
+            found = &cluster.nodes[i];
+        }
+    }
+    return found;
+}
+
+/* Its successor stands still, so that it may lead again. */
+static void unseat(void *context, uint64_t group)
+{
+    struct sim_node *leader = leader_of(group);
+    (void)context;
+    if (active && leader != NULL) {
+        pause_node(leader);
+    }
+}
+
+/* A leader is cut off while clients still write to it, sees what they wrote replaced, and may lead
+ * again soon after. */
+static void cut_off_leader(void)
+{
+    const struct topic_image *topic = NULL;
+    for (int i = 0; i < cluster.count && topic == NULL; i++) {
+        struct broker *broker = cluster.nodes[i].broker;
+        topic = broker == NULL ? NULL
+                               : replicas_topic(broker->shards[0].replicas,
+                                                VIEW_LITERAL(WORK_TOPIC));
+    }
+    if (topic == NULL) {
+        return;
+    }
+    uint64_t group = topic->groups[world_random(topic->group_count)].id;
+    struct sim_node *leader = leader_of(group);
+    if (leader != NULL) {
+        uint64_t for_ns = (1500 + world_random(1500)) * MS_NS;
+        isolate(leader, for_ns);
+        world_after(for_ns + (300 + world_random(1000)) * MS_NS, unseat, NULL, group);
+    }
+}
+
 static void one_fault(enum fault_kind kind)
 {
     struct sim_node *node = any_node();
@@ -290,7 +346,7 @@ static void one_fault(enum fault_kind kind)
         cut(node->id, other, false);
         break;
     case FAULT_ISOLATE:
-        isolate(node);
+        isolate(node, a_while_ns(5000));
         break;
     case FAULT_SLOW_WAY:
         slow_way(node->id, other);
@@ -325,6 +381,9 @@ static void one_fault(enum fault_kind kind)
     case FAULT_WITNESS:
         begin_witness(node);
         break;
+    case FAULT_RETURN:
+        cut_off_leader();
+        break;
     case FAULT_KINDS:
         break;
     }
@@ -354,6 +413,7 @@ void faults_start(void)
         [FAULT_STALL] = 3, [FAULT_CLOCK] = 2, [FAULT_ALL_POWER] = 1, [FAULT_LOSE_DISK] = 2,
         [FAULT_TORN] = 5, [FAULT_HALVES] = 4, [FAULT_FULL_DISK] = 3,
         [FAULT_BAD_DISK] = 3, [FAULT_WITNESS] = 2,
+        [FAULT_RETURN] = 4,
     };
     active = true;
     weight_sum = 0;

@@ -391,6 +391,7 @@ void node_start(struct sim_node *node)
 {
     assert(node->broker == NULL);
     node->life++;
+    node->start_ns = world.now_ns;
     node->loop_count = 0;
     forget_calls(node);
     node->journal_due = false;

@@ -28,11 +28,12 @@ struct sim_node {
     int32_t id;
     struct config *config;
     struct broker *broker;       /* null: it is down */
-    unsigned life;               /* counts starts */
+    unsigned life;               /* counts starts and ends */
+    uint64_t start_ns;           /* of the process */
     bool is_paused;
     bool is_off;                 /* the whole machine */
     uint64_t journal_turns;
-    bool lost_disk;              /* and has not caught up since */
+    bool lost_disk;              /* or a part of it, and has not caught up since */
     bool is_away;                /* and no fault's end starts it */
     bool missed;                 /* something was due while it was paused */
     bool bad_disk;               /* it fails or is full, so that a start may fail */
