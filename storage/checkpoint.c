@@ -215,8 +215,8 @@ enum status checkpoint_read(const char *groups_directory, uint64_t group,
     if (status != STATUS_OK) {
         checkpoint_free(checkpoint);
     }
-    if (status == STATUS_CORRUPT || status == STATUS_UNSUPPORTED) {
-        log_warn("checkpoint", "%s: %s; the logs are scanned instead", path, status_text(status));
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
+        log_warn("checkpoint", "%s: %s", path, status_text(status));
     }
     buffer_free(&text);
     return status;

@@ -2,8 +2,8 @@
  * reaches. A small JSON file, replaced atomically.
  *
  * It is written after the sync that it vouches for, and before journal_mark tells the journal that
- * the entries are not needed. Reading one that is missing, broken or of a newer version is not an
- * error of the data: the caller scans the logs instead. */
+ * the entries are not needed. What it says of the logs can be found by scanning them, when it is
+ * missing or broken; the index and the members cannot. */
 #ifndef OTTLA_STORAGE_CHECKPOINT_H
 #define OTTLA_STORAGE_CHECKPOINT_H
 
@@ -46,7 +46,7 @@ MUST_USE enum status checkpoint_write(const char *groups_directory,
 
 /* Reads a group's checkpoint; checkpoint_free it afterwards. STATUS_NOT_FOUND when there is none,
  * STATUS_CORRUPT when it is broken or names another group, STATUS_UNSUPPORTED when its version is
- * newer. */
+ * newer, others when it cannot be read. */
 MUST_USE enum status checkpoint_read(const char *groups_directory, uint64_t group,
     struct checkpoint *checkpoint);
 

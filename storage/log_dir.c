@@ -18,6 +18,7 @@
 enum { PROPERTIES_MAX = 1024 * 1024, TOPIC_NAME_MAX = 249, PROBE_BYTES = 4096 };
 
 #define INCOMPLETE_NAME ".incomplete"
+#define LACKING_NAME ".lacking"
 
 struct log_dir {
     char *path;
@@ -26,7 +27,8 @@ struct log_dir {
     struct file *lock;
     struct log_dir_identity identity;
     bool is_new;
-    atomic_bool is_incomplete;
+    atomic_bool is_renewed;
+    atomic_bool lacks;
 };
 
 static void inside(const char *path, const char *name, char result[FILE_PATH_MAX])
@@ -211,7 +213,9 @@ enum status log_dir_open(const struct log_dir_settings *settings, struct log_dir
         status = load_identity(dir, settings);
         char mark[FILE_PATH_MAX];
         inside(dir->path, INCOMPLETE_NAME, mark);
-        dir->is_incomplete = settings->has_peers && file_exists(mark);
+        dir->is_renewed = settings->has_peers && file_exists(mark);
+        inside(dir->path, LACKING_NAME, mark);
+        dir->lacks = settings->has_peers && file_exists(mark);
     }
     if (status != STATUS_OK) {
         log_dir_close(dir);
@@ -265,21 +269,54 @@ bool log_dir_is_new(const struct log_dir *dir)
 
 bool log_dir_is_incomplete(const struct log_dir *dir)
 {
-    return dir->is_incomplete;
+    return dir->is_renewed || dir->lacks;
+}
+
+bool log_dir_is_renewed(const struct log_dir *dir)
+{
+    return dir->is_renewed;
+}
+
+enum status log_dir_lack(struct log_dir *dir)
+{
+    char mark[FILE_PATH_MAX];
+    struct file *file;
+    if (dir->lacks) {
+        return STATUS_OK;
+    }
+    inside(dir->path, LACKING_NAME, mark);
+    enum status status = file_open(mark, FILE_WRITE | FILE_CREATE, &file);
+    if (status == STATUS_OK) {
+        file_unref(file);
+        status = file_sync_directory(dir->path);
+    }
+    dir->lacks |= status == STATUS_OK;
+    return status;
+}
+
+/* STATUS_OK also when it was not there. */
+static enum status remove_mark(const struct log_dir *dir, const char *name)
+{
+    char mark[FILE_PATH_MAX];
+    inside(dir->path, name, mark);
+    enum status status = file_remove(mark);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
 enum status log_dir_complete(struct log_dir *dir)
 {
-    char mark[FILE_PATH_MAX];
-    if (!dir->is_incomplete) {
+    if (!log_dir_is_incomplete(dir)) {
         return STATUS_OK;
     }
-    inside(dir->path, INCOMPLETE_NAME, mark);
-    enum status status = file_remove(mark);
-    if (status == STATUS_OK || status == STATUS_NOT_FOUND) {
+    enum status status = remove_mark(dir, INCOMPLETE_NAME);
+    if (status == STATUS_OK) {
+        status = remove_mark(dir, LACKING_NAME);
+    }
+    if (status == STATUS_OK) {
         status = file_sync_directory(dir->path);
     }
-    dir->is_incomplete = status != STATUS_OK;
+    dir->is_renewed = dir->is_renewed && status != STATUS_OK;
+    dir->lacks = dir->lacks && status != STATUS_OK;
     return status;
 }
 

@@ -136,10 +136,25 @@ struct journal_boot *boot_find(const struct boot *boot, uint64_t group)
     return part;
 }
 
+bool boot_lacks_entries(const struct journal_boot *part)
+{
+    uint64_t last = 0;
+    bool lacks = part != NULL && part->mark > 0;
+    for (size_t i = 0; part != NULL && i < part->count && !lacks; i++) {
+        const struct journal_record *record = &part->records[i];
+        if (record->kind == JOURNAL_ENTRY) {
+            lacks = record->index > last + 1;
+            last = record->index;
+        } else if (record->index <= last) {
+            last = record->index == 0 ? 0 : record->index - 1;
+        }
+    }
+    return lacks;
+}
+
 bool boot_is_whole(const struct journal_boot *part)
 {
-    return part != NULL && !part->damaged && part->mark == 0 && part->count > 0 &&
-           part->records[0].kind == JOURNAL_ENTRY && part->records[0].index == 1;
+    return part != NULL && !part->damaged && part->count > 0 && !boot_lacks_entries(part);
 }
 
 enum status boot_restore(const struct journal_boot *part, struct raft *raft)

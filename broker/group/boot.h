@@ -44,6 +44,9 @@ struct journal_boot *boot_find(const struct boot *boot, uint64_t group);
 /* Whether the part holds every entry that its group ever had. Null: no. */
 bool boot_is_whole(const struct journal_boot *part);
 
+/* Whether there were other entries before or between these, which a checkpoint covered. */
+bool boot_lacks_entries(const struct journal_boot *part);
+
 /* Feeds entries, truncations and the vote into Raft. STATUS_CORRUPT when they do not fit. */
 MUST_USE enum status boot_restore(const struct journal_boot *part, struct raft *raft);
 

@@ -385,11 +385,15 @@ static void create_raft(struct group *group, const struct checkpoint *checkpoint
     }
 }
 
-static void read_checkpoint(struct group *group, struct checkpoint *checkpoint, bool existed)
+/* STATUS_CORRUPT or STATUS_NOT_FOUND: there is none to be used. With other errors the group is
+ * offline: what cannot be read now is not lost. */
+static enum status read_checkpoint(struct group *group, const struct group_start *start,
+                                   struct checkpoint *checkpoint)
 {
     const char *groups_path = log_dir_groups_path(group->shard->broker->log_dir);
+    bool existed = start->existed || start->topic == NULL;
     enum status status = checkpoint_read(groups_path, group->id, checkpoint);
-    if (status == STATUS_OK && !existed) {
+    if (!existed && (status == STATUS_OK || status == STATUS_CORRUPT)) {
         /* Of an earlier stay of the group on this node, whose end was cut off by a crash. */
         checkpoint_free(checkpoint);
         status = checkpoint_remove(groups_path, group->id);
@@ -398,10 +402,10 @@ static void read_checkpoint(struct group *group, struct checkpoint *checkpoint, 
     if (status != STATUS_OK) {
         *checkpoint = (struct checkpoint){.group = group->id};
     }
-    if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
-        log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); the logs are "
-                 "scanned instead", group->id, status_text(status));
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND && status != STATUS_CORRUPT) {
+        group->storage = status;
     }
+    return status;
 }
 
 /* Whether this is the first of the members that live. */
@@ -482,11 +486,15 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     topic_log_adopt(group, start->topic);
     directory_add(&shard->broker->directory, group->id);
     struct checkpoint checkpoint;
-    read_checkpoint(group, &checkpoint, start->existed || start->topic == NULL);
+    struct journal_boot *boot = start->boot;
+    enum status status = read_checkpoint(group, start, &checkpoint);
     group_members_begin(group, start, &checkpoint);
-    open_partitions(group, &checkpoint, comes_again(group, &checkpoint, start->boot));
+    if (group_loss_of_checkpoint(group, boot, status)) {
+        boot = NULL;
+    }
+    open_partitions(group, &checkpoint, comes_again(group, &checkpoint, boot));
     group_loss_begin(group, start);
-    create_raft(group, &checkpoint, start->boot);
+    create_raft(group, &checkpoint, boot);
     checkpoint_free(&checkpoint);
     if (group->storage != STATUS_OK) {
         could_not_open(group);

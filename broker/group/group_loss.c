@@ -13,7 +13,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/planted.h"
+#include "broker/controller/topic_image.h"
+#include "broker/group/boot.h"
 #include "broker/group/group_journal.h"
+#include "broker/group/group_move.h"
 #include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
@@ -56,12 +59,46 @@ static bool is_only_voter(const struct group *group)
     const struct broker *broker = group->shard->broker;
     bool is_alone = group->topic == NULL && broker->changes_voters && broker->voter_count == 1 &&
                     broker->voters[0].node_id == broker->node_id;
-    if (is_alone && log_dir_is_incomplete(broker->log_dir)) {
+    if (is_alone && log_dir_is_renewed(broker->log_dir)) {
         log_error("group", "this node was the only voter on metadata, and its data directory is "
                   "new: nobody leads before the directory that it had is back");
         return true;
     }
     return false;
+}
+
+/* Only what others have too can come again from them. */
+static bool has_others(const struct group *group)
+{
+    const struct partition_group *place = group_place(group);
+    return group->member_count > 0 || (place != NULL && partition_group_moves(place));
+}
+
+bool group_loss_of_checkpoint(struct group *group, struct journal_boot *boot, enum status status)
+{
+    struct broker *broker = group->shard->broker;
+    bool is_broken = status == STATUS_CORRUPT;
+    bool is_missing = status == STATUS_NOT_FOUND && boot_lacks_entries(boot);
+    if ((!is_broken && !is_missing) || (boot != NULL && boot->damaged)) {
+        return false;
+    }
+    if (boot_is_whole(boot) || !has_others(group)) {
+        log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); the logs are "
+                 "scanned instead", group->id, status_text(status));
+        return false;
+    }
+    group->storage = group->member_count > 0 ? log_dir_lack(broker->log_dir) : STATUS_CORRUPT;
+    if (group->storage != STATUS_OK) {
+        return false;
+    }
+    log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); it comes again from "
+             "the other replicas", group->id, status_text(status));
+    if (boot != NULL) {
+        boot->used = true;
+        boot_release(boot);
+    }
+    journal_forget(broker->journal, group->id);
+    return true;
 }
 
 void group_loss_begin(struct group *group, const struct group_start *start)
@@ -185,7 +222,7 @@ bool group_loss_is_over(struct group *group)
         (raft_is_saved(group->raft) || planted(PLANT_COMPLETE_UNSYNCED))) {
         uncount(group);
     }
-    if (group->loss == NULL || !has_caught_up(group)) {
+    if (group->loss == NULL || group->storage != STATUS_OK || !has_caught_up(group)) {
         return false;
     }
     leave(group);

@@ -1,5 +1,5 @@
 /* What a group does on a node that lost its part of it: the data directory, or its journal, went
- * away and the node came back under its old id.
+ * away and the node came back under its old id; or the group's checkpoint is gone or broken.
  *
  * A vote of such a node could elect a leader without an entry that the node once acknowledged, and
  * an entry that it takes from a leader of the past would count, although the node's vote may have
@@ -14,6 +14,13 @@
 
 #include "broker/group/group.h"
 #include "raft/raft.h"
+
+/* At the opening, when it is known whether there is a checkpoint (STATUS_NOT_FOUND, STATUS_CORRUPT:
+ * none that can be used), and who would be the members without one. Whether the group's part is
+ * lost: up to where it had got, and with which members, nothing else says, unless the journal has
+ * all of it. Then the directory is incomplete, on the disk, and the journal forgets the group; the
+ * logs stay, as the beginning of a copy. Otherwise nothing is done, or the group is offline. */
+bool group_loss_of_checkpoint(struct group *group, struct journal_boot *boot, enum status status);
 
 /* At the opening, when the members are known and Raft is not made yet. */
 void group_loss_begin(struct group *group, const struct group_start *start);

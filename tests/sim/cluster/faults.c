@@ -17,7 +17,8 @@
 enum fault_kind {
     FAULT_KILL, FAULT_POWER, FAULT_PAUSE, FAULT_CUT, FAULT_ONE_WAY, FAULT_ISOLATE, FAULT_SLOW_WAY,
     FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_LOSE_DISK, FAULT_TORN,
-    FAULT_HALVES, FAULT_FULL_DISK, FAULT_BAD_DISK, FAULT_WITNESS, FAULT_RETURN, FAULT_KINDS
+    FAULT_HALVES, FAULT_FULL_DISK, FAULT_BAD_DISK, FAULT_WITNESS, FAULT_ROT, FAULT_RETURN,
+    FAULT_KINDS
 };
 
 static bool active;
@@ -228,6 +229,15 @@ static void lose_disk(struct sim_node *node)
     world_after(a_while_ns(3000), start_again, node, 0);
 }
 
+/* While it is away a checkpoint rots. What the node promised in that group counts as lost. */
+static void rot(struct sim_node *node)
+{
+    if (node->broker != NULL && may_lose_disk()) {
+        kill_node(node, world_chance(2));
+        node_rot_checkpoint(node);
+    }
+}
+
 /* Some nodes hear only each other, and so do the others. */
 static void cut_in_halves(void)
 {
@@ -381,6 +391,9 @@ static void one_fault(enum fault_kind kind)
     case FAULT_WITNESS:
         begin_witness(node);
         break;
+    case FAULT_ROT:
+        rot(node);
+        break;
     case FAULT_RETURN:
         cut_off_leader();
         break;
@@ -412,7 +425,7 @@ void faults_start(void)
         [FAULT_ONE_WAY] = 5, [FAULT_ISOLATE] = 5, [FAULT_SLOW_WAY] = 4, [FAULT_SLOW_DISK] = 4,
         [FAULT_STALL] = 3, [FAULT_CLOCK] = 2, [FAULT_ALL_POWER] = 1, [FAULT_LOSE_DISK] = 2,
         [FAULT_TORN] = 5, [FAULT_HALVES] = 4, [FAULT_FULL_DISK] = 3,
-        [FAULT_BAD_DISK] = 3, [FAULT_WITNESS] = 2,
+        [FAULT_BAD_DISK] = 3, [FAULT_WITNESS] = 2, [FAULT_ROT] = 3,
         [FAULT_RETURN] = 4,
     };
     active = true;

@@ -467,6 +467,36 @@ void node_lose_disk(struct sim_node *node)
     leave();
 }
 
+static bool is_checkpoint(const char *path)
+{
+    static const char ending[] = "/checkpoint";
+    size_t length = strlen(path);
+    return length >= sizeof ending && strcmp(path + length + 1 - sizeof ending, ending) == 0;
+}
+
+/* In its second half, where it does not turn into one of a later version. */
+void node_rot_checkpoint(struct sim_node *node)
+{
+    const char *path;
+    size_t count = 0;
+    assert(node->broker == NULL);
+    enter(node);
+    for (size_t i = 0; (path = sim_disk_file_name(i)) != NULL; i++) {
+        count += is_checkpoint(path);
+    }
+    size_t chosen = (size_t)world_random(count + 1); /* none, if it is the last one */
+    for (size_t i = 0; (path = sim_disk_file_name(i)) != NULL; i++) {
+        if (is_checkpoint(path) && chosen-- == 0) {
+            uint64_t size = sim_disk_file_size(path);
+            world_say("node %d: %s rots", node->id, path);
+            node->lost_disk = true;
+            sim_disk_flip(path, size / 2 + world_random(size / 2 + 1), (unsigned)world_random(8));
+            break;
+        }
+    }
+    leave();
+}
+
 void node_pause(struct sim_node *node, bool paused)
 {
     world_say("node %d %s", node->id, paused ? "is paused" : "goes on");

@@ -90,6 +90,9 @@ void node_mend_disk(struct sim_node *node);
 /* Its whole data directory is lost; the node is down. */
 void node_lose_disk(struct sim_node *node);
 
+/* A bit of one of its checkpoints flips; the node is down. */
+void node_rot_checkpoint(struct sim_node *node);
+
 /* The process is stopped, or goes on. */
 void node_pause(struct sim_node *node, bool paused);
 

@@ -205,6 +205,32 @@ START_TEST(whole_means_from_the_first_entry_on)
 }
 END_TEST
 
+START_TEST(a_gap_is_what_a_checkpoint_covered)
+{
+    struct boot boot = {0};
+    ck_assert(!boot_lacks_entries(NULL));
+    entry(&boot, 1, 1, 1);
+    entry(&boot, 1, 2, 1);
+    record(&boot, JOURNAL_TRUNCATE, 1, 2);
+    entry(&boot, 1, 2, 2);
+    ck_assert(!boot_lacks_entries(boot_find(&boot, 1)));
+    ck_assert(boot_is_whole(boot_find(&boot, 1)));
+    entry(&boot, 1, 9, 2); /* behind an install */
+    ck_assert(boot_lacks_entries(boot_find(&boot, 1)));
+    ck_assert(!boot_is_whole(boot_find(&boot, 1)));
+    entry(&boot, 2, 2, 1);
+    ck_assert(boot_lacks_entries(boot_find(&boot, 2)));
+    record(&boot, JOURNAL_MARK, 3, 1);
+    ck_assert(boot_lacks_entries(boot_find(&boot, 3)));
+    entry(&boot, 4, 1, 1);
+    entry(&boot, 4, 2, 1);
+    record(&boot, JOURNAL_TRUNCATE, 4, 1);
+    entry(&boot, 4, 2, 2);
+    ck_assert(boot_lacks_entries(boot_find(&boot, 4)));
+    boot_free(&boot);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("boot");
@@ -217,6 +243,7 @@ int main(void)
     tcase_add_test(tests, a_gap_that_the_checkpoint_covers);
     tcase_add_test(tests, a_gap_is_corrupt);
     tcase_add_test(tests, whole_means_from_the_first_entry_on);
+    tcase_add_test(tests, a_gap_is_what_a_checkpoint_covered);
     tcase_add_test(tests, damage_hits_its_group_or_all);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
