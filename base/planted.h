@@ -15,6 +15,7 @@
     BUG(LEADER_BELIEVED, "who lost its disk believes the first one that says it leads") \
     BUG(COMPLETE_UNSYNCED, "a lost directory counts as whole before what it got is on the disk") \
     BUG(CAUGHT_UP_UNHEARD, "who lost its disk votes though it does not know its leader's term") \
+    BUG(NEWCOMER_BELIEVES, "who was a replica before votes as if it had forgotten nothing") \
     BUG(VOTE_NOT_SAVED, "terms and votes are not written to the journal") \
     BUG(VOTE_BEFORE_SAVED, "a vote is told before it is on the disk") \
     BUG(VOTE_TWICE, "a vote is given although the term's vote is given") \

@@ -33,6 +33,7 @@ struct group_loss {
     struct peer_call call;
     bool is_asking;
     uint64_t term;               /* of the leader that was confirmed; 0: none yet */
+    bool is_newcomer;            /* and this is all */
 };
 
 static uint32_t count_voters(const struct group *group)
@@ -101,6 +102,22 @@ bool group_loss_of_checkpoint(struct group *group, struct journal_boot *boot, en
     return true;
 }
 
+/* Whether the group moves here from others. It may have been here before. */
+static bool is_newcomer(const struct group *group)
+{
+    const struct partition_group *place = group_place(group);
+    int32_t count = 0;
+    if (place == NULL || !partition_group_moves(place)) {
+        return false;
+    }
+    const int32_t *original = partition_group_original(place, &count);
+    bool was_here = false;
+    for (int32_t i = 0; i < count; i++) {
+        was_here = was_here || original[i] == group->shard->broker->node_id;
+    }
+    return !was_here;
+}
+
 void group_loss_begin(struct group *group, const struct group_start *start)
 {
     struct broker *broker = group->shard->broker;
@@ -108,13 +125,16 @@ void group_loss_begin(struct group *group, const struct group_start *start)
     assert(group->loss == NULL);
     group->catch_up_to = UINT64_MAX;
     bool is_shared = voters > 1 && voters % 2 == 1 && has_lost(broker);
-    if (!start->existed || (!is_shared && !is_only_voter(group))) {
+    bool is_lost = start->existed && (is_shared || is_only_voter(group));
+    if (!is_lost && (!is_newcomer(group) || planted(PLANT_NEWCOMER_BELIEVES))) {
         return;
     }
     group->loss = memory_new_zero(1, sizeof *group->loss);
     group->loss->group = group;
+    group->loss->is_newcomer = !is_lost;
     atomic_fetch_add(&broker->groups_catching_up, 1);
-    if (group->topic != NULL && replicas_may_log(group->shard->replicas, REPLICAS_LOG_LOSS)) {
+    if (is_lost && group->topic != NULL &&
+        replicas_may_log(group->shard->replicas, REPLICAS_LOG_LOSS)) {
         log_warn("group", "nothing is left here of group %" PRIu64 " and perhaps others; this node "
                  "votes in each again when it has caught up", group->id);
     }
@@ -207,13 +227,28 @@ static void leave(struct group *group)
     group->loss = NULL;
 }
 
+/* Its leader brought it up before it became a voter, and that entry is behind all that it had
+ * promised when it was one before. */
+static bool votes_by_its_log(const struct group *group)
+{
+    size_t count;
+    const struct raft_member *members = raft_members(group->raft, &count);
+    bool votes = false;
+    for (size_t i = 0; i < count; i++) {
+        votes = votes || (members[i].id == raft_id(group->raft) &&
+                          (members[i].flags & RAFT_VOTER) != 0);
+    }
+    return votes && raft_durable_index(group->raft) >= raft_members_index(group->raft);
+}
+
 /* A leader without entries has none to be waited for, but the vote of its term may be lost. */
 static bool has_caught_up(const struct group *group)
 {
     bool is_heard = raft_term(group->raft) >= group->loss->term || planted(PLANT_CAUGHT_UP_UNHEARD);
     bool is_durable = raft_durable_index(group->raft) >= group->catch_up_to ||
                       planted(PLANT_COMPLETE_UNSYNCED);
-    return is_heard && is_durable && group->applied_index >= group->catch_up_to;
+    bool is_there = is_durable && group->applied_index >= group->catch_up_to;
+    return is_heard && (is_there || (group->loss->is_newcomer && votes_by_its_log(group)));
 }
 
 bool group_loss_is_over(struct group *group)

@@ -1,5 +1,7 @@
 /* What a group does on a node that lost its part of it: the data directory, or its journal, went
- * away and the node came back under its old id; or the group's checkpoint is gone or broken.
+ * away and the node came back under its old id; or the group's checkpoint is gone or broken; or the
+ * group moves here, where it may have been before: what it promised then went with its files, and
+ * an old replica that missed the moves since could lead with the help of those who forgot them.
  *
  * A vote of such a node could elect a leader without an entry that the node once acknowledged, and
  * an entry that it takes from a leader of the past would count, although the node's vote may have

@@ -11,6 +11,7 @@
 #include "broker/group/confirm.h"
 #include "broker/group/group.h"
 #include "broker/group/group_loss.h"
+#include "broker/group/group_move.h"
 #include "broker/group/in_sync.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
@@ -357,13 +358,41 @@ static bool was_confirmed(uint64_t group, uint64_t term)
 bool __real_group_loss_lets_pass(struct group *group, const struct raft_message *message);
 bool __wrap_group_loss_lets_pass(struct group *group, const struct raft_message *message);
 
-/* Who lost its part listens to a leader that was confirmed since, and to none before that one. */
+/* Whether the group moves here from others. */
+static bool comes_by_move(const struct group *group)
+{
+    int32_t count = 0;
+    bool was_here = false;
+    const struct partition_group *place = group_place(group);
+    const int32_t *original = place == NULL ? NULL : partition_group_original(place, &count);
+    for (int32_t i = 0; i < count; i++) {
+        was_here = was_here || original[i] == node_current()->id;
+    }
+    return place != NULL && !was_here;
+}
+
+/* Whether this node is a voter by what is in its own log. */
+static bool votes_by_its_log(const struct group *group)
+{
+    size_t count;
+    bool votes = false;
+    const struct raft_member *members = raft_members(group->raft, &count);
+    for (size_t i = 0; i < count; i++) {
+        votes = votes || (members[i].id == node_current()->id &&
+                          (members[i].flags & RAFT_VOTER) != 0);
+    }
+    return votes;
+}
+
+/* Who lost its part listens to a leader that was confirmed since, and to none before that one; and
+ * so does who may have been a replica before. */
 bool __wrap_group_loss_lets_pass(struct group *group, const struct raft_message *message)
 {
     bool passes = __real_group_loss_lets_pass(group, message);
     bool is_leaders = message->kind == RAFT_APPEND || message->kind == RAFT_HEARTBEAT;
-    world_require(!passes || !is_leaders || group->loss == NULL ||
-                      was_confirmed(group->id, message->term),
+    bool is_empty = raft_last_index(group->raft) == 0;
+    bool is_wary = group->loss != NULL || (is_empty && comes_by_move(group));
+    world_require(!passes || !is_leaders || !is_wary || was_confirmed(group->id, message->term),
                   "group %" PRIu64 ": node %d, which lost its part, believes node %d in term %"
                   PRIu64, group->id, node_current()->id, message->from, message->term);
     return passes;
@@ -372,11 +401,13 @@ bool __wrap_group_loss_lets_pass(struct group *group, const struct raft_message 
 bool __real_group_loss_is_over(struct group *group);
 bool __wrap_group_loss_is_over(struct group *group);
 
-/* And it votes again only in a term that is not before that leader's. */
+/* And it votes again only in a term that is not before that leader's, or when its own log makes it
+ * a voter. */
 bool __wrap_group_loss_is_over(struct group *group)
 {
     bool is_over = __real_group_loss_is_over(group);
-    world_require(!is_over || was_confirmed(group->id, raft_term(group->raft)),
+    bool is_made_voter = comes_by_move(group) && votes_by_its_log(group);
+    world_require(!is_over || is_made_voter || was_confirmed(group->id, raft_term(group->raft)),
                   "group %" PRIu64 ": node %d, which lost its part, votes again in term %" PRIu64
                   ", before that of every leader it may believe", group->id, node_current()->id,
                   raft_term(group->raft));
