@@ -317,6 +317,7 @@ enum status log_dir_complete(struct log_dir *dir)
     }
     dir->is_renewed = dir->is_renewed && status != STATUS_OK;
     dir->lacks = dir->lacks && status != STATUS_OK;
+    assert(status != STATUS_OK || !log_dir_is_incomplete(dir));
     return status;
 }
 

@@ -142,6 +142,7 @@ bool boot_lacks_entries(const struct journal_boot *part)
     bool lacks = part != NULL && part->mark > 0;
     for (size_t i = 0; part != NULL && i < part->count && !lacks; i++) {
         const struct journal_record *record = &part->records[i];
+        assert(record->kind == JOURNAL_ENTRY || record->kind == JOURNAL_TRUNCATE);
         if (record->kind == JOURNAL_ENTRY) {
             lacks = record->index > last + 1;
             last = record->index;

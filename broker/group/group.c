@@ -402,6 +402,7 @@ static enum status read_checkpoint(struct group *group, const struct group_start
     if (status != STATUS_OK) {
         *checkpoint = (struct checkpoint){.group = group->id};
     }
+    assert(checkpoint->group == group->id);
     if (status != STATUS_OK && status != STATUS_NOT_FOUND && status != STATUS_CORRUPT) {
         group->storage = status;
     }

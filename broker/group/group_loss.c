@@ -78,6 +78,7 @@ static bool has_others(const struct group *group)
 bool group_loss_of_checkpoint(struct group *group, struct journal_boot *boot, enum status status)
 {
     struct broker *broker = group->shard->broker;
+    assert(group->raft == NULL && group->loss == NULL);
     bool is_broken = status == STATUS_CORRUPT;
     bool is_missing = status == STATUS_NOT_FOUND && boot_lacks_entries(boot);
     if ((!is_broken && !is_missing) || (boot != NULL && boot->damaged)) {
@@ -94,7 +95,9 @@ bool group_loss_of_checkpoint(struct group *group, struct journal_boot *boot, en
     }
     log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); it comes again from "
              "the other replicas", group->id, status_text(status));
+    assert(log_dir_is_incomplete(broker->log_dir));
     if (boot != NULL) {
+        assert(boot->group == group->id && !boot->used);
         boot->used = true;
         boot_release(boot);
     }
@@ -111,6 +114,7 @@ static bool is_newcomer(const struct group *group)
         return false;
     }
     const int32_t *original = partition_group_original(place, &count);
+    assert(place->id == group->id && count > 0);
     bool was_here = false;
     for (int32_t i = 0; i < count; i++) {
         was_here = was_here || original[i] == group->shard->broker->node_id;
