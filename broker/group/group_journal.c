@@ -147,8 +147,8 @@ void group_journal_truncate(struct group *group, uint64_t index)
     submit(write);
 }
 
-void group_journal_forget_groups(struct group *carrier, const uint64_t *ids, size_t count,
-                                 void (*done)(void *context, enum status status), void *context)
+void group_journal_forget(struct group *carrier, const uint64_t *ids, size_t count,
+                          void (*done)(void *context, enum status status), void *context)
 {
     struct group_write *write = write_new(carrier, count);
     assert(count > 0);
@@ -158,10 +158,4 @@ void group_journal_forget_groups(struct group *carrier, const uint64_t *ids, siz
         write->records[i] = (struct journal_record){.kind = JOURNAL_FORGET, .group = ids[i]};
     }
     submit(write);
-}
-
-void group_journal_forget(struct group *group, void (*done)(void *context, enum status status),
-                          void *context)
-{
-    group_journal_forget_groups(group, &group->id, 1, done, context);
 }

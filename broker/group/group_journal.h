@@ -15,14 +15,11 @@ void group_journal_save(struct group *group, uint64_t term, int32_t voted_for);
 /* Submits a truncation; nothing follows. */
 void group_journal_truncate(struct group *group, uint64_t index);
 
-/* Submits, behind what was submitted before, that all of the group so far is void: it leaves this
- * node, and may come back. `done` runs on the shard when that is durable or has failed. */
-void group_journal_forget(struct group *group, void (*done)(void *context, enum status status),
-                          void *context);
-
-/* The same of groups that are not open, written together with what another group has to write. */
-void group_journal_forget_groups(struct group *carrier, const uint64_t *ids, size_t count,
-                                 void (*done)(void *context, enum status status), void *context);
+/* Submits, behind what was submitted before, that all of these groups so far is void: they leave
+ * this node, and may come back. The carrier's writes take it along; it may be one of them. `done`
+ * runs on the shard when that is durable or has failed. */
+void group_journal_forget(struct group *carrier, const uint64_t *ids, size_t count,
+                          void (*done)(void *context, enum status status), void *context);
 
 /* When the oldest write was submitted that is still under way; UINT64_MAX: there is none. Kept for
  * groups with peers only. */

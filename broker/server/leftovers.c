@@ -1,5 +1,5 @@
 /* Cleaning up after a crash. Nothing here is urgent or can lose data that a topic still has; what
- * fails is logged and tried again at the next start. */
+ * fails is logged and tried again at the next start. Groups go by the steps of group_removal.h. */
 #include "broker/server/leftovers.h"
 
 #include <assert.h>
@@ -10,10 +10,9 @@
 #include "base/planted.h"
 #include "broker/config/topic_name.h"
 #include "broker/group/boot.h"
-#include "broker/group/group_journal.h"
+#include "broker/group/group_removal.h"
 #include "broker/group/replicas.h"
 #include "broker/server/broker.h"
-#include "storage/checkpoint.h"
 
 /* A partition that lives elsewhere now. */
 struct stray {
@@ -88,24 +87,17 @@ static void end(struct discard *discard)
     done(context);
 }
 
-/* The journal has nothing of them any more, for good. */
-static void strays_forgotten(void *context, enum status status)
+/* Journal and checkpoints have nothing of them any more, for good. */
+static void discard_strays(void *context, enum status status)
 {
     struct discard *discard = context;
     struct broker *broker = discard->broker;
-    const char *groups_path = log_dir_groups_path(broker->log_dir);
     assert(discard->count > 0 && discard->image == NULL);
     for (size_t i = 0; i < discard->count && status == STATUS_OK; i++) {
         if (!planted(PLANT_STRAYS_FIRST)) {
             boot_forget(&broker->boot, discard->groups[i]);
         }
-        status = checkpoint_remove(groups_path, discard->groups[i]);
-    }
-    for (size_t i = 0; i < discard->count && status == STATUS_OK; i++) {
         discard_partition(broker, discard->strays[i].topic, discard->strays[i].partition);
-    }
-    if (status != STATUS_OK && status != STATUS_CLOSED) {
-        log_warn("storage", "partitions that moved away were not removed: %s", status_text(status));
     }
     end(discard);
 }
@@ -129,10 +121,9 @@ void leftovers_discard_partitions(struct group *carrier, const struct image *ima
     if (discard->count == 0) {
         end(discard);
     } else if (planted(PLANT_STRAYS_FIRST)) {
-        strays_forgotten(discard, STATUS_OK);
+        discard_strays(discard, STATUS_OK);
     } else {
-        group_journal_forget_groups(carrier, discard->groups, discard->count, strays_forgotten,
-                                    discard);
+        group_removal_steps(carrier, discard->groups, discard->count, discard_strays, discard);
     }
 }
 
