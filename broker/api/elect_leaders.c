@@ -4,7 +4,7 @@
  * directory names the first replica, the client is told. A partition whose first replica is away or
  * too far behind keeps its leader and is refused. A leader without the committed records
  * ("unclean") cannot be elected: a partition group is a Raft group and has a leader whenever a
- * majority lives.
+ * majority lives. Whom the directory names is asked whether it still leads: it may have lost that.
  * Any node serves this, since any node knows who leads. */
 #include <assert.h>
 
@@ -27,12 +27,13 @@
 
 enum { LOOK_EVERY_MS = 10, TAKE_OVER_MS = 5000, ELECTION_PREFERRED = 0, ELECTION_UNCLEAN = 1 };
 
-/* One partition that another node shall lead. */
+/* One partition that another node shall lead; of an unclean election that its leader leads. */
 struct election {
     struct RESULT *result;
     uint64_t group_id;
     int32_t leader;
     int32_t preferred;
+    bool is_unclean;
     bool waits;
 };
 
@@ -64,6 +65,13 @@ static void refuse(struct RESULT *result, int16_t error, struct view why)
     assert(error != KAFKA_NONE);
     result->error_code = error;
     result->error_message = why;
+}
+
+static void refuse_unclean(struct RESULT *result)
+{
+    refuse(result, KAFKA_ELIGIBLE_LEADERS_NOT_AVAILABLE,
+           VIEW_LITERAL("A majority of the replicas has to be there: none may lead that could lack "
+                        "acknowledged records"));
 }
 
 /* ---- The end ------------------------------------------------------------------------------- */
@@ -162,7 +170,9 @@ static void order_ended(struct order *order, bool is_answered, struct view body)
                    response.error_codes_count == (int32_t)order->count;
     for (size_t i = 0; i < order->count; i++) {
         int16_t error = is_good ? response.error_codes[i] : KAFKA_PREFERRED_LEADER_NOT_AVAILABLE;
-        if (error != KAFKA_NONE) {
+        if (error != KAFKA_NONE && order->elections[i]->is_unclean) {
+            refuse_unclean(order->elections[i]->result);
+        } else if (error != KAFKA_NONE) {
             order->elections[i]->waits = false;
             refuse(order->elections[i]->result, KAFKA_PREFERRED_LEADER_NOT_AVAILABLE,
                    is_good ? VIEW_LITERAL("The preferred leader is not in sync")
@@ -277,11 +287,16 @@ static void add_partition(struct elect_state *state, const struct topic_image *t
     const struct partition_group *group = topic_image_group(topic, partition);
     struct group_leader now = directory_get(&request->home->broker->directory, group->id);
     bool is_led = now.leader >= 0 && is_there(request, now.leader);
-    if (request->api_version >= 1 && message->election_type == ELECTION_UNCLEAN) {
-        refuse(result, is_led ? KAFKA_ELECTION_NOT_NEEDED : KAFKA_ELIGIBLE_LEADERS_NOT_AVAILABLE,
-               is_led ? VIEW_NULL
-                      : VIEW_LITERAL("A majority of the replicas has to be there: none may lead "
-                                     "that could lack acknowledged records"));
+    bool is_unclean = request->api_version >= 1 && message->election_type == ELECTION_UNCLEAN;
+    if (is_unclean && !is_led) {
+        refuse_unclean(result);
+    } else if (is_unclean) {
+        refuse(result, KAFKA_ELECTION_NOT_NEEDED, VIEW_NULL);
+        state->elections[state->count++] = (struct election){.result = result,
+                                                             .group_id = group->id,
+                                                             .leader = now.leader,
+                                                             .preferred = now.leader,
+                                                             .is_unclean = true};
     } else if (is_led && now.leader == group->replicas[0]) {
         refuse(result, KAFKA_ELECTION_NOT_NEEDED, VIEW_NULL);
     } else if (!is_led || !is_there(request, group->replicas[0])) {

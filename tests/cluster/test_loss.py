@@ -14,6 +14,7 @@ from client import batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
 NOT_ENOUGH_REPLICAS = 19
+ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
 ELECTIONS_S = 2.5  # in which a leader would be found, if the votes allowed it
 
 
@@ -75,6 +76,33 @@ def test_two_replicas_one_of_which_lost_everything():
         for partition in range(3):
             assert cluster.produce("t", partition, batch([b"y"])) == 10
         wait_complete(cluster, 1)
+
+
+def test_a_majority_that_lost_everything():
+    """Nobody leads, and no election helps, whichever node is asked; the topic can be made anew."""
+    with Cluster(5, voters=3, overrides={"broker.session.timeout.ms": 2000}) as cluster:
+        with cluster.connect(1) as client:
+            made = client.call("CreateTopics", 7, timeoutMs=20000, topics=[{
+                "name": "t", "numPartitions": -1, "replicationFactor": -1, "assignments": [
+                    {"partitionIndex": 0, "brokerIds": [3, 4, 5]}]}])["topics"][0]
+        assert made["errorCode"] == 0, made
+        assert cluster.produce("t", 0, batch([b"x"] * 10)) == 0
+        for node in (4, 5):
+            cluster.kill(node)
+            lose(cluster, node)
+        for node in (4, 5):
+            cluster.start(node)
+        cluster.wait_brokers(5)
+        for asked in cluster:
+            with cluster.connect(asked) as client:
+                result = client.call("ElectLeaders", 2, electionType=1, timeoutMs=20000,
+                                     topicPartitions=[{"topic": "t", "partitions": [0]}])
+            result = result["replicaElectionResults"][0]["partitionResult"][0]
+            assert result["errorCode"] == ELIGIBLE_LEADERS_NOT_AVAILABLE, (asked, result)
+        with cluster.connect(1) as client:
+            client.call("DeleteTopics", 6, topics=[{"name": "t"}], timeoutMs=20000)
+        cluster.create_topic("t", 1, 3)
+        assert cluster.produce("t", 0, batch([b"y"])) == 0
 
 
 def test_a_cluster_begins_without_its_third_node():
