@@ -30,6 +30,7 @@ static void group_path(const char *groups_directory, uint64_t group, const char 
 static json_t *partition_json(const struct checkpoint_partition *partition)
 {
     char topic_id[UUID_TEXT_LENGTH + 1];
+    assert(partition->next_offset >= partition->log_start); /* or it could not be read */
     uuid_text(partition->topic_id, topic_id);
     return json_pack("{s:s, s:i, s:I, s:I}", "topic_id", topic_id, "partition",
         (int)partition->partition, "next_offset", (json_int_t)partition->next_offset, "log_start",

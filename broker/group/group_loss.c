@@ -60,7 +60,8 @@ static bool is_only_voter(const struct group *group)
     const struct broker *broker = group->shard->broker;
     bool is_alone = group->topic == NULL && broker->changes_voters && broker->voter_count == 1 &&
                     broker->voters[0].node_id == broker->node_id;
-    if (is_alone && log_dir_is_renewed(broker->log_dir)) {
+    bool has_nothing = !atomic_load(&broker->keeps_metadata);
+    if (is_alone && has_nothing && log_dir_is_renewed(broker->log_dir)) {
         log_error("group", "this node was the only voter on metadata, and its data directory is "
                   "new: nobody leads before the directory that it had is back");
         return true;
@@ -245,6 +246,30 @@ static bool votes_by_its_log(const struct group *group)
     return votes && raft_durable_index(group->raft) >= raft_members_index(group->raft);
 }
 
+/* Whether this node votes alone, or is one of an even number, by an entry that a leader sent since
+ * the loss. Then nothing is left to hold back: what was committed before that change this node has
+ * too, as it is before it in its log, and of what was committed since enough others have it
+ * (group_loss.h), or nobody had to. And nobody might ever lead without this node, to bring it
+ * up. */
+static bool is_needed(const struct group *group)
+{
+    size_t count;
+    uint32_t voters = 0;
+    bool is_voter = false;
+    const struct raft_member *members = raft_members(group->raft, &count);
+    for (size_t i = 0; i < count; i++) {
+        bool votes = (members[i].flags & RAFT_VOTER) != 0;
+        if ((members[i].flags & RAFT_OLD_VOTER) != 0) {
+            return false;
+        }
+        voters += votes;
+        is_voter = is_voter || (votes && members[i].id == raft_id(group->raft));
+    }
+    bool is_odd = voters > 1 && voters % 2 == 1;
+    return is_voter && !is_odd && raft_members_index(group->raft) > 0 &&
+           raft_durable_index(group->raft) >= raft_members_index(group->raft);
+}
+
 /* A leader without entries has none to be waited for, but the vote of its term may be lost. */
 static bool has_caught_up(const struct group *group)
 {
@@ -252,7 +277,8 @@ static bool has_caught_up(const struct group *group)
     bool is_durable = raft_durable_index(group->raft) >= group->catch_up_to ||
                       planted(PLANT_COMPLETE_UNSYNCED);
     bool is_there = is_durable && group->applied_index >= group->catch_up_to;
-    return is_heard && (is_there || (group->loss->is_newcomer && votes_by_its_log(group)));
+    return is_heard && (is_there || is_needed(group) ||
+                        (group->loss->is_newcomer && votes_by_its_log(group)));
 }
 
 bool group_loss_is_over(struct group *group)

@@ -9,7 +9,8 @@
  * others (PeerConfirm); then it takes entries of that leader's term and later ones, but neither
  * votes nor campaigns before it has applied what that leader had (docs/raft.md, Damage). Where the
  * number of voters is even nothing has to be held back: without this node's promises, two
- * majorities still have another voter in common.
+ * majorities still have another voter in common. The same is so when a later entry in its log makes
+ * the voters an even number, or this node the only one.
  */
 #ifndef OTTLA_BROKER_GROUP_GROUP_LOSS_H
 #define OTTLA_BROKER_GROUP_GROUP_LOSS_H

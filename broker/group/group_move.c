@@ -40,10 +40,13 @@ void group_move_note(struct group *group)
     const struct partition_group *place = group_place(group);
     assert(!group->closed && replicas != NULL);
     bool moves = place != NULL && partition_group_moves(place);
+    /* One that stays is looked at once more: a leader whose image was old may have begun something
+     * else with it meanwhile. */
+    bool may_differ = place != NULL && group->raft != NULL && group->leads;
     group->move_told_ms = 0;
-    if (moves && !list_contains(&group->moving)) {
+    if ((moves || may_differ) && !list_contains(&group->moving)) {
         list_push_back(&replicas->moving, &group->moving);
-    } else if (!moves) {
+    } else if (!moves && !may_differ) {
         group_move_end(group);
     }
     replicas_keep_time(replicas);
@@ -147,8 +150,12 @@ static void take_step(struct group *group)
     const struct partition_group *place = group_place(group);
     struct raft_member voters[RAFT_MEMBERS_MAX];
     int32_t target_count;
-    assert(place != NULL && partition_group_moves(place));
+    assert(place != NULL);
     const int32_t *target = partition_group_target(place, &target_count);
+    if (!partition_group_moves(place) && (!group->leads || is_there(group, place))) {
+        group_move_end(group);
+        return;
+    }
     if (!group->leads || group->storage != STATUS_OK || group_is_changing(group) ||
         target_count > RAFT_MEMBERS_MAX || is_there(group, place) ||
         !has_learners(group, target, target_count)) {
@@ -183,7 +190,8 @@ void group_moves_each_done(struct replicas *replicas, uint64_t now_ms,
         struct group *group = container_of(link, struct group, moving);
         const struct partition_group *place = group_place(group);
         assert(place != NULL);
-        if (group->leads && now_ms - group->move_told_ms >= TELL_EVERY_MS &&
+        if (partition_group_moves(place) && group->leads &&
+            now_ms - group->move_told_ms >= TELL_EVERY_MS &&
             (is_there(group, place) || planted(PLANT_MOVE_ENDED_EARLY))) {
             group->move_told_ms = now_ms;
             each(replicas->shard, group, partition_group_move(place));

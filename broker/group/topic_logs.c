@@ -124,12 +124,15 @@ size_t topic_log_checkpoint_partitions(const struct group *group,
         if (partition_log_segment_count(partition->log) == 0) {
             continue; /* never written: nothing to vouch for */
         }
-        assert(partition_log_synced(partition->log) <= partition_log_end(partition->log));
+        int64_t synced = partition_log_synced(partition->log);
+        int64_t start = partition_log_start(partition->log);
+        assert(synced <= partition_log_end(partition->log));
         made[count++] = (struct checkpoint_partition){
             .topic_id = topic_log_id(group),
             .partition = partition->number,
-            .next_offset = partition_log_synced(partition->log),
-            .log_start = partition_log_start(partition->log),
+            .next_offset = synced,
+            /* It may have been raised since the sync, by an entry that comes again. */
+            .log_start = start < synced ? start : synced,
         };
     }
     *partitions = made;

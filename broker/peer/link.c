@@ -246,12 +246,12 @@ static void answer_complete(struct peer_link *link)
 {
     struct answer_reader *answer = &link->answer;
     struct slice frame = slice_of(answer->block, 0, answer->length);
-    struct liveness_node *node = liveness_add(&link->shard->broker->liveness, link->node);
     *answer = (struct answer_reader){0};
     link->shard->work++;
     if (link->state == LINK_GREETING) {
         hello_answered(link, frame);
     } else {
+        struct liveness_node *node = liveness_add(&link->shard->broker->liveness, link->node);
         if (node != NULL) {
             liveness_heard(node, clock_monotonic_ms());
         }
@@ -425,6 +425,10 @@ static void resolved(struct shard *shard, struct mail *mail)
 
 static void try_now(struct peer_link *link)
 {
+    if (peers_rests(link)) {
+        arm(link, BACKOFF_MOST_MS);
+        return;
+    }
     const struct place *place = places_now(&link->places, peers_meeting(link));
     assert(link->fd < 0 && link->job == NULL && place != NULL);
     link->place = *place;

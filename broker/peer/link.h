@@ -39,6 +39,8 @@ struct answer_reader {
     size_t have;
 };
 
+enum { LINK_ANYBODY = -1 };      /* as the node of a link that never comes up: peers_meet */
+
 struct peer_link {
     struct list_link link;       /* in the shard's links */
     struct list_link due;        /* in the shard's links with something to send */

@@ -34,8 +34,13 @@ void peers_link_up(struct peer_link *link);
  * heard, ends. */
 void peers_link_broken(struct peer_link *link);
 
-/* Another node than the link's answered there: a link to that one knows where to go. */
+/* Another node than the link's answered there: a link to that one knows where to go, and is made
+ * when there is none. */
 void peers_met(const struct peer_link *link, int32_t node, struct view cluster_id);
+
+/* Whether the link has nothing to look for now: it is one that meets others, and who leads the
+ * metadata is known. */
+bool peers_rests(const struct peer_link *link);
 
 /* Where the link may meet any controller; null: nowhere. One link a node looks for it there. */
 const struct meeting_places *peers_meeting(const struct peer_link *link);

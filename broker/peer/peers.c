@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/memory.h"
+#include "broker/group/directory.h"
 #include "broker/group/replicas.h"
 #include "broker/peer/peer_table.h"
 #include "broker/server/broker.h"
@@ -122,6 +123,23 @@ void peers_put(struct shard *shard, const struct peer_address *address)
     }
 }
 
+void peers_meet(struct shard *shard)
+{
+    struct places places = {0};
+    assert(shard->number == 0);
+    if (shard->broker->meeting_places.count > 0) {
+        places_next(&places, &shard->broker->meeting_places);
+        list_push_back(&shard->peers->links, &link_new(shard, LINK_ANYBODY, &places)->link);
+    }
+}
+
+bool peers_rests(const struct peer_link *link)
+{
+    const struct broker *broker = link->shard->broker;
+    return link->node == LINK_ANYBODY &&
+           directory_get(&broker->directory, METADATA_GROUP_ID).leader >= 0;
+}
+
 static void leave(struct peers *peers, struct peer_link *link)
 {
     peer_calls_closed(link);
@@ -188,7 +206,8 @@ void peers_link_broken(struct peer_link *link)
 {
     const struct broker *broker = link->shard->broker;
     assert(link->state != LINK_UP);
-    if (link->places.recorded.port == 0 && !peers_is_alive(broker, link->node)) {
+    if (link->node != LINK_ANYBODY && link->places.recorded.port == 0 &&
+        !peers_is_alive(broker, link->node)) {
         leave(link->shard->peers, link);
     }
 }
@@ -207,7 +226,7 @@ static void take_place(struct shard *shard, struct mail *mail)
     struct peer_link *link = shard->peers != NULL ? peers_link(shard, told->node) : NULL;
     struct places places = {0};
     if (link == NULL) {
-        if (shard->peers != NULL && told->came && places_tell(&places, &told->place)) {
+        if (shard->peers != NULL && places_tell(&places, &told->place)) {
             add_link(shard, told->node, &places);
         }
     } else if ((told->came || link->state != LINK_UP) &&

@@ -42,6 +42,10 @@ void peers_close(struct shard *shard);
  * the shard's thread, or before it runs. */
 void peers_put(struct shard *shard, const struct peer_address *address);
 
+/* From now on, while nobody is known to lead the metadata, the meeting places are asked in turn who
+ * is there, and each such node gets a link. Shard 0; before it runs. */
+void peers_meet(struct shard *shard);
+
 /* The node is no member of the cluster any more. */
 void peers_drop(struct shard *shard, int32_t node);
 

@@ -278,6 +278,9 @@ void cluster_open_links(struct broker *broker)
             peers_put(shard, &address);
         }
     }
+    if (broker->in_cluster) {
+        peers_meet(&broker->shards[0]);
+    }
 }
 
 void cluster_close_links(struct broker *broker)

@@ -54,7 +54,8 @@ static void apply_record(void *context, const struct batch_header *header,
                   status_text(status));
         group_fail(log->group, status);
     }
-    if (!log->ready && log->broker->groups_before == UINT64_MAX) {
+    /* In a snapshot the brokers come before the groups that were there when they registered. */
+    if (!log->ready && !is_snapshot && log->broker->groups_before == UINT64_MAX) {
         note_registration(log);
     }
 }

@@ -173,6 +173,10 @@ static void try_now(struct shard_timer *timer)
 {
     struct sim_link *link = container_of(timer, struct sim_link, retry);
     const struct wire_end end = {link->base.shard->broker->node_id, &link->base, received, broke};
+    if (peers_rests(&link->base)) {
+        shard_timer_set(link->base.shard, timer, BACKOFF_MOST_MS);
+        return;
+    }
     const struct place *place = places_now(&link->base.places, peers_meeting(&link->base));
     link->base.place = *place;
     link->wire = wire_open(&end, node_of_host(place->host), place->port);
