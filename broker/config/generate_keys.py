@@ -205,7 +205,7 @@ text in the last column are taken and shown, but Ottla may have no use for them.
 A key that Ottla does not know is named once in the log and otherwise left alone. A value that
 cannot be right stops the start with one line that says the key, the value and what is allowed.
 `change` tells when a new value counts in Kafka. Here topics' values count at once, the broker's are
-read when it starts, but for the rates of replication throttles, which count at once."""
+read when it starts, but for `cordoned.log.dirs` and the rates of replication throttles."""
 
 
 def main():
