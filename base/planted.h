@@ -82,7 +82,11 @@
     BUG(OLD_TERM_COUNTED, "entries of an older term are committed by counting copies") \
     BUG(JOINT_LEFT_EARLY, "a joint change is left before it is committed") \
     BUG(BEAT_IGNORED, "a heartbeat of an old generation is taken") \
-    BUG(MEMBERS_NOT_SAVED, "checkpoints do not keep the members")
+    BUG(MEMBERS_NOT_SAVED, "checkpoints do not keep the members") \
+    BUG(VOTER_AT_ONCE, "a new voter on metadata is not waited for until it has caught up") \
+    BUG(REMOVED_LEADER_STAYS, "a leader that is removed goes on") \
+    BUG(SNAPSHOT_LACKS_VOTERS, "snapshots of the metadata do not say who votes on it") \
+    BUG(REGISTERED_IN_SNAPSHOT, "groups behind the registration in a snapshot count as new")
 
 #define PLANTED_NAME(name, what) PLANT_##name,
 

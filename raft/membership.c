@@ -236,7 +236,8 @@ void raft_continue_change(struct raft *raft)
     }
     if (raft_configuration_is_joint(&raft->active)) {
         leave_joint(raft);
-    } else if ((raft_configuration_flags(&raft->active, raft->id) & RAFT_VOTER) == 0) {
+    } else if ((raft_configuration_flags(&raft->active, raft->id) & RAFT_VOTER) == 0 &&
+               !planted(PLANT_REMOVED_LEADER_STAYS)) {
         raft_reason(raft, "this node is no voter any more");
         raft_resign(raft);
     }

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/controller/move_record.h"
 #include "messages/ottla_records.h"
 
@@ -93,7 +94,7 @@ void image_snapshot(const struct image *image, struct record_list *records)
         record_list_add(records, &register_broker_record_type,
                         register_broker_record_type.last_version, &image->brokers[i].record);
     }
-    for (int i = 0; i < image->voter_count; i++) {
+    for (int i = 0; i < image->voter_count && !planted(PLANT_SNAPSHOT_LACKS_VOTERS); i++) {
         const struct quorum_voter *voter = &image->voters[i];
         struct voter_record record = {voter->node_id, voter->directory_id, voter->host,
                                       voter->port};

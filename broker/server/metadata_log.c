@@ -55,7 +55,8 @@ static void apply_record(void *context, const struct batch_header *header,
         group_fail(log->group, status);
     }
     /* In a snapshot the brokers come before the groups that were there when they registered. */
-    if (!log->ready && !is_snapshot && log->broker->groups_before == UINT64_MAX) {
+    bool is_history = !is_snapshot || planted(PLANT_REGISTERED_IN_SNAPSHOT);
+    if (!log->ready && is_history && log->broker->groups_before == UINT64_MAX) {
         note_registration(log);
     }
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/planted.h"
 #include "broker/config/listeners.h"
 #include "broker/group/group_journal.h"
 #include "broker/group/group_move.h"
@@ -79,7 +80,8 @@ static uint8_t flags_for_voter(const struct metadata_log *log, int32_t node)
         }
     }
     assert(log->group != NULL);
-    bool waits = log->broker->changes_voters && !group_is_near(log->group, node);
+    bool waits = log->broker->changes_voters && !group_is_near(log->group, node) &&
+                 !planted(PLANT_VOTER_AT_ONCE);
     return waits ? RAFT_LEARNER : RAFT_VOTER;
 }
 

@@ -24,6 +24,7 @@
 #include "protocol/records.h"
 #include "tests/sim/cluster/clients.h"
 #include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/voters.h"
 #include "tests/sim/cluster/world.h"
 
 enum { MEMBERS_MAX = 2 * NODES_MAX };
@@ -273,6 +274,7 @@ void __wrap_group_window_release(struct group *group)
                   "node %d applies more of group %" PRIu64 " than is committed", node->id,
                   group->id);
     check_members(group);
+    check_voters(group);
     __real_group_window_release(group);
 }
 
@@ -468,8 +470,12 @@ static void check_place(struct roll_call *call, const struct partition_group *pl
         }
         if (partition_group_moves(place) || !is_fit || members != (size_t)place->replica_count) {
             call->whole = false;
-            world_say("group %" PRIu64 " is not where it should be, by node %d%s", place->id,
-                      node->id, partition_group_moves(place) ? ": it moves" : "");
+            char state[200] = "it is not here";
+            if (group != NULL) {
+                raft_state_text(group->raft, state, sizeof state);
+            }
+            world_say("group %" PRIu64 " is not where it should be, by node %d: %s%s", place->id,
+                      node->id, state, partition_group_moves(place) ? ", and moves" : "");
         }
     }
 }

@@ -7,6 +7,7 @@
 #include "messages/errors.h"
 #include "messages/metadata.h"
 #include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/voters.h"
 #include "tests/sim/cluster/world.h"
 
 enum { CLIENTS_MOST = PLACES_MAX - CLIENT_PLACE, METADATA_VERSION = 12 };
@@ -66,6 +67,9 @@ static void go_on(void *context, uint64_t tag)
         break;
     case CLIENT_MOVER:
         mover_next(client);
+        break;
+    case CLIENT_VOTERS:
+        voters_next(client);
         break;
     case CLIENT_WITNESS:
         witness_next(client);
@@ -155,6 +159,7 @@ void clients_start(const struct crowd *crowd)
     int counts[] = {[CLIENT_PRODUCER] = crowd->producers, [CLIENT_CONSUMER] = MODEL_PARTITIONS,
                     [CLIENT_COMMITTER] = crowd->committers, [CLIENT_ADMIN] = crowd->admins,
                     [CLIENT_MEMBER] = crowd->members, [CLIENT_MOVER] = crowd->movers,
+                    [CLIENT_VOTERS] = crowd->voters,
                     [CLIENT_WITNESS] = 1};
     count = 0;
     stopping = false;
@@ -163,6 +168,7 @@ void clients_start(const struct crowd *crowd)
     last_serial = 0;
     model_start();
     members_start();
+    voters_start();
     for (int kind = 0; kind <= CLIENT_WITNESS; kind++) {
         for (int i = 0; i < counts[kind]; i++) {
             add((enum client_kind)kind, i);

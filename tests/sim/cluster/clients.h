@@ -28,7 +28,7 @@ enum { BATCHES_MOST = 5 };
 
 enum client_kind {
     CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_COMMITTER, CLIENT_ADMIN, CLIENT_MEMBER, CLIENT_MOVER,
-    CLIENT_WITNESS
+    CLIENT_VOTERS, CLIENT_WITNESS
 };
 
 /* A batch under way. */
@@ -118,6 +118,7 @@ struct crowd {
     int admins;
     int members;
     int movers;
+    int voters;                  /* who change the voters on metadata */
     int replicas;                /* of each topic */
 };
 
@@ -157,6 +158,7 @@ void admin_next(struct client *client);
 void witness_next(struct client *client);
 void member_next(struct client *client);
 void mover_next(struct client *client);
+void voters_next(struct client *client);
 
 /* Groups of members that nobody has joined yet. */
 void members_start(void);

@@ -12,6 +12,7 @@
 #include "tests/sim/cluster/clients.h"
 #include "tests/sim/cluster/network.h"
 #include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/voters.h"
 #include "tests/sim/cluster/world.h"
 
 enum fault_kind {
@@ -206,6 +207,9 @@ static void all_lose_power(void)
  * on its way back from such a loss. */
 static bool may_lose_disk(void)
 {
+    if (!voters_may_lose_disk()) {
+        return false;
+    }
     for (int i = 0; i < cluster.count; i++) {
         struct sim_node *node = &cluster.nodes[i];
         if (node->lost_disk && node->broker != NULL && node->broker->metadata != NULL &&

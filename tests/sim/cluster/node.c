@@ -17,11 +17,12 @@
 #include "io/clock.h"
 #include "tests/sim/cluster/check.h"
 #include "tests/sim/cluster/loop.h"
+#include "tests/sim/cluster/settings.h"
 #include "tests/sim/cluster/world.h"
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/sim_file.h"
 
-enum { CONFIG_LINE = 200, TURNS_MOST = 100000, WATCH_MS = 1000, SUPERVISOR_MS = 500 };
+enum { TURNS_MOST = 100000, WATCH_MS = 1000, SUPERVISOR_MS = 500 };
 
 struct cluster cluster;
 static struct sim_node *current;
@@ -249,59 +250,21 @@ static void forget_calls(struct sim_node *node)
     node->call++;
 }
 
-/* The settings of a node: small files, so that they fill up and are used again. */
-static struct config *configure(int32_t id, int count)
-{
-    static const char *const fixed[] = {
-        "cluster.id=c2ltdWxhdGVkQ2x1c3Rlcg", "offsets.topic.num.partitions=2",
-        "offsets.topic.replication.factor=3", "default.replication.factor=3",
-        "journal.file.bytes=1048576", "journal.size.bytes=33554432",
-        "log.segment.bytes=1048576", "group.initial.rebalance.delay.ms=0",
-        "broker.session.timeout.ms=3000", "replica.lag.time.max.ms=1000",
-        "ottla.fetch.tail.bytes=1048576", "checkpoint.interval.ms=5000",
-        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    };
-    enum { FIXED = sizeof fixed / sizeof *fixed, OWN = 7 };
-    char own[OWN][CONFIG_LINE];
-    const char *overrides[FIXED + OWN];
-    size_t length = (size_t)snprintf(own[0], CONFIG_LINE, "controller.quorum.voters=");
-    for (int i = 1; i <= count && i <= 3 + 2 * (count >= 5); i++) {
-        length += (size_t)snprintf(own[0] + length, CONFIG_LINE - length, "%s%d@node%d:9093",
-                                   i > 1 ? "," : "", i, i);
-    }
-    bool is_voter = id <= 3 + 2 * (count >= 5);
-    snprintf(own[1], CONFIG_LINE, "node.id=%d", (int)id);
-    snprintf(own[2], CONFIG_LINE, "listeners=PLAINTEXT://node%d:9092%s", (int)id,
-             is_voter ? ",CONTROLLER://:9093" : "");
-    snprintf(own[3], CONFIG_LINE, "process.roles=%s", is_voter ? "broker,controller" : "broker");
-    snprintf(own[4], CONFIG_LINE, "ottla.shards=%d", 1 + (int)world_random(2));
-    snprintf(own[5], CONFIG_LINE, "log.dirs=/data");
-    snprintf(own[6], CONFIG_LINE, "ottla.elections.max=%d", 1 + (int)world_random(3));
-    for (int i = 0; i < FIXED; i++) {
-        overrides[i] = fixed[i];
-    }
-    for (int i = 0; i < OWN; i++) {
-        overrides[FIXED + i] = own[i];
-    }
-    struct config_sources sources = {.overrides = overrides, .override_count = FIXED + OWN};
-    struct config *config = NULL;
-    char why[CONFIG_WHY_BYTES];
-    enum status status = config_load(&sources, &config, why);
-    world_require(status == STATUS_OK, "the configuration: %s", why);
-    return config;
-}
-
-void cluster_start(int count, uint64_t seed)
+void cluster_start(int count, bool changes_voters, uint64_t seed)
 {
     assert(count <= NODES_MAX);
     memset(&cluster, 0, sizeof cluster);
     cluster.count = count;
+    cluster.changes_voters = changes_voters;
     for (int i = 0; i < count; i++) {
         struct sim_node *node = &cluster.nodes[i];
         node->id = i + 1;
         node->disk_us = 300;
         node->disk = sim_disk_new(seed + (uint64_t)i);
-        node->config = configure(node->id, count);
+        settings_draw(node);
+    }
+    if (changes_voters) {
+        settings_format_first(&cluster.nodes[0]);
     }
 }
 
@@ -381,7 +344,9 @@ static void supervisor_starts(void *context, uint64_t life)
 static void start_failed(struct sim_node *node, enum status status)
 {
     world_say("node %d does not start: %s", node->id, status_text(status));
-    world_require(node->bad_disk && (status == STATUS_IO || status == STATUS_NO_SPACE),
+    bool found_nobody = cluster.changes_voters && status == STATUS_CLOSED;
+    world_require(found_nobody ||
+                      (node->bad_disk && (status == STATUS_IO || status == STATUS_NO_SPACE)),
                   "node %d does not start: %s", node->id, status_text(status));
     end_process(node, false, false);
     world_after((uint64_t)SUPERVISOR_MS * MS_NS, supervisor_starts, node, node->life);
@@ -403,6 +368,7 @@ void node_start(struct sim_node *node)
     world_say("node %d starts (life %u)", node->id, node->life);
     enter(node);
     node->is_running = true;
+    settings_make(node);
     node->broker = broker_new(node->config, false);
     enum status status = broker_open(node->broker);
     node->is_running = false;

@@ -26,7 +26,10 @@ struct sim_loop {
 
 struct sim_node {
     int32_t id;
-    struct config *config;
+    struct config *config;       /* of its process now, or the one before */
+    int shard_count;
+    int elections_most;
+    unsigned controller_port;
     struct broker *broker;       /* null: it is down */
     unsigned life;               /* counts starts and ends */
     uint64_t start_ns;           /* of the process */
@@ -58,12 +61,13 @@ struct sim_node {
 struct cluster {
     struct sim_node nodes[NODES_MAX]; /* by number, from 0; ids count from 1 */
     int count;
+    bool changes_voters;         /* on metadata: at the beginning the first node votes alone */
 };
 
 extern struct cluster cluster;
 
 /* So many nodes with empty disks, none of them started. */
-void cluster_start(int count, uint64_t seed);
+void cluster_start(int count, bool changes_voters, uint64_t seed);
 
 /* Kills and forgets all. */
 void cluster_end(void);
