@@ -233,7 +233,8 @@ static void leave(struct group *group)
 }
 
 /* Its leader brought it up before it became a voter, and that entry is behind all that it had
- * promised when it was one before. */
+ * promised when it was one before. But it may be an entry of that time that makes it one, as long
+ * as what the confirmed leader had is not there. */
 static bool votes_by_its_log(const struct group *group)
 {
     size_t count;
@@ -277,8 +278,11 @@ static bool has_caught_up(const struct group *group)
     bool is_durable = raft_durable_index(group->raft) >= group->catch_up_to ||
                       planted(PLANT_COMPLETE_UNSYNCED);
     bool is_there = is_durable && group->applied_index >= group->catch_up_to;
-    return is_heard && (is_there || is_needed(group) ||
-                        (group->loss->is_newcomer && votes_by_its_log(group)));
+    bool is_untold = group->loss->term == 0; /* and restarted */
+    bool is_let_vote = group->loss->is_newcomer
+                           ? (is_durable || is_untold) && votes_by_its_log(group)
+                           : is_needed(group);
+    return is_heard && (is_there || is_let_vote);
 }
 
 bool group_loss_is_over(struct group *group)
