@@ -18,10 +18,12 @@
 #define INCREMENTAL_RESULT \
     incremental_alter_configs_response_alter_configs_resource_response_default
 
-/* What is said of the others in such a request. */
-static struct view fault_elsewhere(void)
+/* What a resource of a refused request is told: its own fault, or that another one has one. */
+static struct view fault_or_other(struct view why)
 {
-    return VIEW_LITERAL("Nothing was changed: another resource of the request is refused");
+    return why.data != NULL
+               ? why
+               : VIEW_LITERAL("Nothing was changed: another resource of the request is refused");
 }
 
 /* What is wrong with a value for that broker, as far as this node can tell; the null view when
@@ -86,43 +88,41 @@ static void fail_plain(void *response, int16_t error)
     }
 }
 
-void alter_configs_refuse(struct request *request, int16_t error)
+/* `whys`: what is wrong with each resource; null: nothing is, but the error holds for all. */
+static void answer_plain(struct request *request, int16_t error, const struct view *whys)
 {
     const struct alter_configs_request *message = request->message;
     struct alter_configs_response response = alter_configs_response_default;
     size_t count = message->resources_count < 0 ? 0 : (size_t)message->resources_count;
-    response.responses = request_elements(
-        request, count, &PLAIN_RESULT,
-        sizeof *response.responses);
+    response.responses = request_elements(request, count, &PLAIN_RESULT,
+                                          sizeof *response.responses);
     for (size_t i = 0; i < count; i++) {
         response.responses[i].resource_type = message->resources[i].resource_type;
         response.responses[i].resource_name = message->resources[i].resource_name;
         response.responses[i].error_code = error;
-        response.responses[i].error_message = VIEW_NULL;
+        response.responses[i].error_message = whys == NULL ? VIEW_NULL : fault_or_other(whys[i]);
     }
     response.responses_count = (int32_t)count;
     request_answer(request, request->home, &response);
 }
 
+void alter_configs_refuse(struct request *request, int16_t error)
+{
+    answer_plain(request, error, NULL);
+}
+
 bool alter_configs_check(struct request *request)
 {
     const struct alter_configs_request *message = request->message;
-    struct alter_configs_response response = alter_configs_response_default;
     size_t count = message->resources_count < 0 ? 0 : (size_t)message->resources_count;
+    struct view *whys = request_take(request, count + 1, sizeof *whys);
     bool is_good = true;
-    response.responses = request_elements(request, count, &PLAIN_RESULT,
-                                          sizeof *response.responses);
     for (size_t i = 0; i < count; i++) {
-        struct view why = fault_of_plain(request, &message->resources[i]);
-        is_good = is_good && why.data == NULL;
-        response.responses[i].resource_type = message->resources[i].resource_type;
-        response.responses[i].resource_name = message->resources[i].resource_name;
-        response.responses[i].error_code = KAFKA_INVALID_REQUEST;
-        response.responses[i].error_message = why.data == NULL ? fault_elsewhere() : why;
+        whys[i] = fault_of_plain(request, &message->resources[i]);
+        is_good = is_good && whys[i].data == NULL;
     }
-    response.responses_count = (int32_t)count;
     if (!is_good) {
-        request_answer(request, request->home, &response);
+        answer_plain(request, KAFKA_INVALID_REQUEST, whys);
     }
     return is_good;
 }
@@ -151,43 +151,41 @@ static void fail_incremental(void *response, int16_t error)
     }
 }
 
-void incremental_alter_configs_refuse(struct request *request, int16_t error)
+/* `whys`: what is wrong with each resource; null: nothing is, but the error holds for all. */
+static void answer_incremental(struct request *request, int16_t error, const struct view *whys)
 {
     const struct incremental_alter_configs_request *message = request->message;
     struct incremental_alter_configs_response response = incremental_alter_configs_response_default;
     size_t count = message->resources_count < 0 ? 0 : (size_t)message->resources_count;
-    response.responses = request_elements(
-        request, count, &INCREMENTAL_RESULT,
-        sizeof *response.responses);
+    response.responses = request_elements(request, count, &INCREMENTAL_RESULT,
+                                          sizeof *response.responses);
     for (size_t i = 0; i < count; i++) {
         response.responses[i].resource_type = message->resources[i].resource_type;
         response.responses[i].resource_name = message->resources[i].resource_name;
         response.responses[i].error_code = error;
-        response.responses[i].error_message = VIEW_NULL;
+        response.responses[i].error_message = whys == NULL ? VIEW_NULL : fault_or_other(whys[i]);
     }
     response.responses_count = (int32_t)count;
     request_answer(request, request->home, &response);
 }
 
+void incremental_alter_configs_refuse(struct request *request, int16_t error)
+{
+    answer_incremental(request, error, NULL);
+}
+
 bool incremental_alter_configs_check(struct request *request)
 {
     const struct incremental_alter_configs_request *message = request->message;
-    struct incremental_alter_configs_response response = incremental_alter_configs_response_default;
     size_t count = message->resources_count < 0 ? 0 : (size_t)message->resources_count;
+    struct view *whys = request_take(request, count + 1, sizeof *whys);
     bool is_good = true;
-    response.responses = request_elements(request, count, &INCREMENTAL_RESULT,
-                                          sizeof *response.responses);
     for (size_t i = 0; i < count; i++) {
-        struct view why = fault_of_incremental(request, &message->resources[i]);
-        is_good = is_good && why.data == NULL;
-        response.responses[i].resource_type = message->resources[i].resource_type;
-        response.responses[i].resource_name = message->resources[i].resource_name;
-        response.responses[i].error_code = KAFKA_INVALID_REQUEST;
-        response.responses[i].error_message = why.data == NULL ? fault_elsewhere() : why;
+        whys[i] = fault_of_incremental(request, &message->resources[i]);
+        is_good = is_good && whys[i].data == NULL;
     }
-    response.responses_count = (int32_t)count;
     if (!is_good) {
-        request_answer(request, request->home, &response);
+        answer_incremental(request, KAFKA_INVALID_REQUEST, whys);
     }
     return is_good;
 }

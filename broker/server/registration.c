@@ -32,6 +32,19 @@ struct registration {
     int64_t epoch;
 };
 
+/* Asks the leader what the body says; both calls may be done twice. */
+static void send_body(struct registration *registration, int16_t api_key, int16_t version,
+                      void (*done)(struct controller_call *call, int16_t error, struct view body))
+{
+    assert(registration->body.length > 0);
+    registration->call = (struct controller_call){.api_key = api_key,
+                                                  .api_version = version,
+                                                  .repeatable = true,
+                                                  .body = buffer_view(&registration->body),
+                                                  .done = done};
+    controller_call(&registration->broker->shards[0], &registration->call);
+}
+
 static void ask(struct registration *registration);
 static void tell_cordon(struct registration *registration);
 
@@ -112,12 +125,7 @@ static void tell_cordon(struct registration *registration)
                                            &request, &registration->body);
     assert(status == STATUS_OK);
     (void)status;
-    registration->call = (struct controller_call){.api_key = API_BROKER_HEARTBEAT,
-                                                  .api_version = HEARTBEAT_VERSION,
-                                                  .repeatable = true,
-                                                  .body = buffer_view(&registration->body),
-                                                  .done = told_cordon};
-    controller_call(&registration->broker->shards[0], &registration->call);
+    send_body(registration, API_BROKER_HEARTBEAT, HEARTBEAT_VERSION, told_cordon);
 }
 
 static int16_t read_answer(struct view body, int64_t *epoch)
@@ -156,12 +164,7 @@ static void answered(struct controller_call *call, int16_t error, struct view bo
 
 static void ask(struct registration *registration)
 {
-    registration->call = (struct controller_call){.api_key = API_BROKER_REGISTRATION,
-                                                  .api_version = REGISTRATION_VERSION,
-                                                  .repeatable = true,
-                                                  .body = buffer_view(&registration->body),
-                                                  .done = answered};
-    controller_call(&registration->broker->shards[0], &registration->call);
+    send_body(registration, API_BROKER_REGISTRATION, REGISTRATION_VERSION, answered);
 }
 
 static void encode(struct registration *registration)

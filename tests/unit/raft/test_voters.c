@@ -195,6 +195,18 @@ START_TEST(a_node_that_is_not_known_may_be_elected)
 }
 END_TEST
 
+/* The leader of term 1, node 2, has these members in its first entry. */
+static void follow_change(struct node *node, const struct raft_member *members, size_t count)
+{
+    struct raft_entry entry = {.index = 1, .term = 1, .kind = RAFT_ENTRY_CONFIGURATION,
+                               .payload = raft_members_encode(members, count)};
+    node_message(node, (struct raft_message){
+        .kind = RAFT_APPEND, .from = 2, .term = 1, .entries = &entry, .entry_count = 1});
+    block_unref(entry.payload.block);
+    node_saved(node, 1, RAFT_NO_NODE);
+    node_persisted(node, 1, 1);
+}
+
 /* What an earlier leader began is committed by an entry of the own term, and not before. */
 START_TEST(a_change_waits_for_one_of_an_earlier_leader)
 {
@@ -202,13 +214,7 @@ START_TEST(a_change_waits_for_one_of_an_earlier_leader)
         {1, RAFT_VOTER}, {2, RAFT_VOTER}, {3, RAFT_VOTER}, {5, RAFT_LEARNER}};
     struct node node;
     open_with(&node, three, 3);
-    struct raft_entry entry = {.index = 1, .term = 1, .kind = RAFT_ENTRY_CONFIGURATION,
-                               .payload = raft_members_encode(with_learner, 4)};
-    node_message(&node, (struct raft_message){
-        .kind = RAFT_APPEND, .from = 2, .term = 1, .entries = &entry, .entry_count = 1});
-    block_unref(entry.payload.block);
-    node_saved(&node, 1, RAFT_NO_NODE);
-    node_persisted(&node, 1, 1);
+    follow_change(&node, with_learner, 4);
     lead(&node);
     ck_assert_uint_eq(raft_term(node.raft), 2);
     ck_assert_int_eq(change(&node, wanted, 4), RAFT_BUSY);
@@ -261,13 +267,7 @@ START_TEST(a_removed_node_leads_until_its_removal_is_committed)
     static const struct raft_member others[] = {{2, RAFT_VOTER}, {3, RAFT_VOTER}};
     struct node node;
     open_with(&node, three, 3);
-    struct raft_entry entry = {.index = 1, .term = 1, .kind = RAFT_ENTRY_CONFIGURATION,
-                               .payload = raft_members_encode(others, 2)};
-    node_message(&node, (struct raft_message){
-        .kind = RAFT_APPEND, .from = 2, .term = 1, .entries = &entry, .entry_count = 1});
-    block_unref(entry.payload.block);
-    node_saved(&node, 1, RAFT_NO_NODE);
-    node_persisted(&node, 1, 1);
+    follow_change(&node, others, 2);
     stand(&node);
     vote_for(&node, 2);
     ck_assert_int_eq(raft_role(node.raft), RAFT_CANDIDATE); /* its own vote does not count */
