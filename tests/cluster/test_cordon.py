@@ -90,6 +90,14 @@ def test_a_directory_must_be_the_brokers_own():
         assert (error, why) == (INVALID_REQUEST, "When cordoned.log.dirs is set to *, it must not "
                                 "contain other values"), why
         assert alter(cluster, 3, path, node=1)[0] == INVALID_REQUEST
+        # Of a request with a fault nothing is done.
+        wish = {"name": KEY, "configOperation": SET}
+        with cluster.connect(3) as client:
+            answer = client.call("IncrementalAlterConfigs", 1, validateOnly=False, resources=[
+                {"resourceType": BROKER, "resourceName": broker, "configs": [
+                    {**wish, "value": value}]} for broker, value in (("1", "*"), ("3", "/no"))])
+        assert [one["errorCode"] for one in answer["responses"]] == [INVALID_REQUEST] * 2, answer
+        assert answer["responses"][0]["errorMessage"].startswith("Nothing was changed"), answer
         assert create(cluster, "three", 1, 3) == NONE
         assert alter(cluster, 3, path) == (NONE, None)
         assert create(cluster, "more", 1, 3) == INVALID_FACTOR

@@ -424,6 +424,15 @@ START_TEST(a_broken_link_comes_back)
 }
 END_TEST
 
+/* Node 2 does, and node 1 finds it again. */
+static void goes_and_comes_back(struct world *world)
+{
+    stop_listening(world->nodes[1]);
+    RUN_UNTIL(world, !is_up(world->nodes[0], 2));
+    listen_again(world->nodes[1]);
+    RUN_UNTIL(world, is_up(world->nodes[0], 2));
+}
+
 START_TEST(a_node_may_move)
 {
     struct world world = open_world("one", "one");
@@ -437,10 +446,7 @@ START_TEST(a_node_may_move)
     ck_assert(is_up(world.nodes[0], 2));
     ck_assert_str_eq(peers_link(&world.nodes[0]->broker.shards[0], 2)->places.recorded.host,
                      "localhost");
-    stop_listening(world.nodes[1]);
-    RUN_UNTIL(&world, !is_up(world.nodes[0], 2));
-    listen_again(world.nodes[1]);
-    RUN_UNTIL(&world, is_up(world.nodes[0], 2));
+    goes_and_comes_back(&world);
     close_world(&world);
 }
 END_TEST
@@ -458,10 +464,7 @@ START_TEST(a_node_says_where_it_is)
     put(world.nodes[0], world.nodes[1], "nobody.invalid", 2);
     put(world.nodes[1], world.nodes[0], "127.0.0.1", 1);
     RUN_UNTIL(&world, is_up(world.nodes[0], 2));
-    stop_listening(world.nodes[1]);
-    RUN_UNTIL(&world, !is_up(world.nodes[0], 2));
-    listen_again(world.nodes[1]);
-    RUN_UNTIL(&world, is_up(world.nodes[0], 2));
+    goes_and_comes_back(&world);
     close_world(&world);
 }
 END_TEST
