@@ -476,6 +476,7 @@ class Chaos:
             for node in self.members:
                 history.replicas[part][node] = log_bytes(self.cluster[node].data_dir, part)
             history.logs[part] = log_values(history.replicas[part][1])
+            history.batches[part] = log_batches(history.replicas[part][1])
         for key in range(register.COUNT):
             part = (register.TOPIC, key)
             for node in self.members:
@@ -502,6 +503,13 @@ def log_bytes(data_dir, part):
             with open(os.path.join(folder, name), "rb") as data:
                 found += data.read()
     return found
+
+
+def log_batches(data):
+    """{offset: what is to be known of its batch when it should not be there}"""
+    return {batch.base_offset + i: "producer %d of epoch %d, sequence %d of %d, taken in epoch %d" % (
+        *batch.producer, batch.sequence, batch.count, batch.epoch)
+        for batch in read_batches(data) for i in range(batch.count)}
 
 
 def log_values(data):

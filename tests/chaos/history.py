@@ -27,6 +27,7 @@ class History:
         self.commits = defaultdict(list)  # (group, part) -> [(time, offset)]
         self.found = defaultdict(list)    # the same, of what was asked for
         self.logs = {}                    # part -> [value by offset]
+        self.batches = {}                 # part -> {offset: what its batch says of itself}
         self.replicas = defaultdict(dict)  # part -> {node: what it has, as bytes}
 
     def take_worker(self, path, name, topic, group=None):
@@ -92,7 +93,7 @@ def check_producers(history, part, log):
     for producer in {name for name, at in history.sent if at == part}:
         mine = found.get(producer, [])
         where = "%s of %s" % (name_of(part), producer)
-        wrong += some(check_order(where, mine))
+        wrong += some(check_order(where, mine, history.batches.get(part, {})))
         offset_of = dict(mine)
         wrong += some(check_acks(where, offset_of, history.acks[producer, part]))
         if producer in history.left and history.left[producer] == 0:
@@ -104,11 +105,14 @@ def check_producers(history, part, log):
     return wrong
 
 
-def check_order(where, mine):
+def check_order(where, mine, batches):
+    def at(offset):
+        return "at %d%s" % (offset, " (%s)" % batches[offset] if offset in batches else "")
+
     seen, last = {}, -1
     for number, offset in mine:
         if number in seen:
-            yield "%s: %d is at %d and at %d" % (where, number, seen[number], offset)
+            yield "%s: %d is %s and %s" % (where, number, at(seen[number]), at(offset))
         elif number < last:
             yield "%s: %d comes behind %d, at %d" % (where, number, last, offset)
         seen.setdefault(number, offset)

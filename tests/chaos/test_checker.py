@@ -64,7 +64,10 @@ def test_a_record_that_was_not_acknowledged_may_not_be_left_out():
 
 
 def test_a_double_is_found():
-    finds("1 is at 2 and at 4", put(["p/0/0", "q/0/0", "p/0/1", "p/0/2", "p/0/1"]))
+    def change(history):
+        put(["p/0/0", "q/0/0", "p/0/1", "p/0/2", "p/0/1"])(history)
+        history.batches[PART] = {4: "epoch 7"}
+    finds("1 is at 2 and at 4 (epoch 7)", change)
 
 
 def test_another_order_is_found():

@@ -105,6 +105,9 @@ class Batch:
     count: int
     attributes: int
     values: list  # empty when compressed
+    epoch: int = -1            # of the leader that took it
+    producer: tuple = (-1, -1)  # id and epoch
+    sequence: int = -1
 
 
 def read_zigzag(data, at):
@@ -137,7 +140,8 @@ def read_batches(data):
             size, pos = read_zigzag(data, pos + max(key, 0))
             values.append(bytes(data[pos:pos + size]))
             pos = after
-        found.append(Batch(fields[0], fields[6] + 1, fields[5], values))
+        found.append(Batch(fields[0], fields[6] + 1, fields[5], values, fields[2], fields[9:11],
+                           fields[11]))
         at = end
     return found
 
