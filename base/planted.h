@@ -86,6 +86,7 @@
     BUG(VOTER_AT_ONCE, "a new voter on metadata is not waited for until it has caught up") \
     BUG(REMOVED_LEADER_STAYS, "a leader that is removed goes on") \
     BUG(SNAPSHOT_LACKS_VOTERS, "snapshots of the metadata do not say who votes on it") \
+    BUG(REFUSED_FORGOTTEN, "what comes behind a producer's refused batch is out of order") \
     BUG(REGISTERED_IN_SNAPSHOT, "groups behind the registration in a snapshot count as new")
 
 #define PLANTED_NAME(name, what) PLANT_##name,

@@ -82,6 +82,7 @@ void partition_free(struct partition *partition)
     if (partition->log != NULL) {
         partition_log_close(partition->log);
     }
+    refused_free(&partition->refused);
     free(partition);
 }
 
@@ -160,6 +161,54 @@ static int16_t error_of_status(enum status status)
     }
 }
 
+static struct producer_batch producer_batch_of(const struct batch_header *header,
+                                               int64_t base_offset)
+{
+    return (struct producer_batch){
+        .producer_id = header->producer_id,
+        .epoch = header->producer_epoch,
+        .base_sequence = header->base_sequence,
+        .record_count = header->last_offset_delta + 1,
+        .base_offset = base_offset,
+        .last_offset = base_offset + header->last_offset_delta,
+        .timestamp_ms = header->max_timestamp,
+        .is_transactional = (header->attributes & BATCH_TRANSACTIONAL) != 0,
+    };
+}
+
+static struct batch_header header_of(const struct append *append)
+{
+    struct batch_header header;
+    assert(append->payload.length > GROUP_PAYLOAD_PREFIX);
+    struct view batch = {append->payload.data + GROUP_PAYLOAD_PREFIX,
+                         append->payload.length - GROUP_PAYLOAD_PREFIX};
+    enum status status = batch_read_header(batch, &header);
+    assert(status == STATUS_OK);
+    (void)status;
+    return header;
+}
+
+/* The producer will send it again. What comes behind it until then is not to be told of a gap. */
+static void expect_again(struct append *append, int16_t error)
+{
+    struct partition *partition = append->partition;
+    if (!append->is_client || partition->log == NULL || partition->group->closed) {
+        return;
+    }
+    struct batch_header header = header_of(append);
+    if (header.producer_id < 0) {
+        return;
+    }
+    struct producer_batch batch = producer_batch_of(&header, partition->next_offset);
+    struct producer_answer answer =
+        producer_state_check(partition_log_producers(partition->log), &batch);
+    bool is_here = answer.verdict == PRODUCER_DUPLICATE ||
+                   answer.verdict == PRODUCER_DUPLICATE_PROPOSED;
+    if (!is_here) {
+        refused_note(&partition->refused, &batch, error, clock_monotonic_ms());
+    }
+}
+
 /* What a leader that is none any more has proposed may still commit. Producers take
  * NOT_LEADER_OR_FOLLOWER for a promise that it was not written, and make other batches of the same
  * sequence numbers; this error says that it may be there, so that they send it again as it was. */
@@ -169,6 +218,9 @@ static void append_ended(struct proposal *proposal, enum status status)
     const struct group *group = append->partition->group;
     bool may_commit = status == STATUS_CLOSED && !group->closed && group_is_replicated(group);
     append->error = may_commit ? KAFKA_NOT_ENOUGH_REPLICAS_AFTER_APPEND : error_of_status(status);
+    if (status != STATUS_OK && status != STATUS_TIMEOUT) {
+        expect_again(append, error_of_status(status)); /* of what comes behind nothing is here */
+    }
     append->done(append);
 }
 
@@ -226,14 +278,24 @@ static bool check_producer(struct append *append, const struct producer_batch *b
 {
     struct producer_state *producers = partition_log_producers(append->partition->log);
     struct producer_answer answer = producer_state_check(producers, batch);
+    struct refused **refused = &append->partition->refused;
+    int16_t behind = refused_error(refused, batch, clock_monotonic_ms());
     switch (answer.verdict) {
     case PRODUCER_ACCEPT:
-        return true;
+        if (behind == KAFKA_NONE) {
+            return true;
+        }
+        refuse_append(append, behind);
+        return false;
     case PRODUCER_DUPLICATE:
     case PRODUCER_DUPLICATE_PROPOSED:
         answer_duplicate(append, &answer);
         return false;
     case PRODUCER_OUT_OF_ORDER:
+        if (behind != KAFKA_NONE) {
+            refuse_append(append, behind);
+            return false;
+        }
         refuse_producer(append, KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
         return false;
     case PRODUCER_FENCED:
@@ -241,21 +303,6 @@ static bool check_producer(struct append *append, const struct producer_batch *b
         return false;
     }
     return false;
-}
-
-static struct producer_batch producer_batch_of(const struct batch_header *header,
-                                               int64_t base_offset)
-{
-    return (struct producer_batch){
-        .producer_id = header->producer_id,
-        .epoch = header->producer_epoch,
-        .base_sequence = header->base_sequence,
-        .record_count = header->last_offset_delta + 1,
-        .base_offset = base_offset,
-        .last_offset = base_offset + header->last_offset_delta,
-        .timestamp_ms = header->max_timestamp,
-        .is_transactional = (header->attributes & BATCH_TRANSACTIONAL) != 0,
-    };
 }
 
 static int16_t append_error(const struct partition *partition, const struct append *append)
@@ -276,16 +323,13 @@ void partition_append(struct partition *partition, struct append *append)
     append->partition = partition;
     append->append_time_ms = -1;
     if (error != KAFKA_NONE) {
+        expect_again(append, error);
         refuse_append(append, error);
         return;
     }
     uint8_t *payload = append->payload.block->bytes +
                        (append->payload.data - append->payload.block->bytes);
-    struct view batch = {payload + GROUP_PAYLOAD_PREFIX,
-                         append->payload.length - GROUP_PAYLOAD_PREFIX};
-    struct batch_header header;
-    enum status status = batch_read_header(batch, &header);
-    assert(status == STATUS_OK);
+    struct batch_header header = header_of(append);
     struct producer_batch producer = producer_batch_of(&header, partition->next_offset);
     bool is_idempotent = append->is_client && header.producer_id >= 0;
     bool checks = is_idempotent && !planted(PLANT_DUPLICATES_TAKEN);
@@ -300,11 +344,13 @@ void partition_append(struct partition *partition, struct append *append)
     append->proposal.done = append_ended;
     enum raft_result result = group_propose(partition->group, append->payload, &append->proposal);
     if (result != RAFT_OK) {
+        expect_again(append, error_of_result(result));
         refuse_append(append, error_of_result(result));
         return;
     }
     partition->next_offset += header.last_offset_delta + 1;
     if (checks) {
+        refused_taken(&partition->refused, &producer);
         producer_state_propose(partition_log_producers(partition->log), &producer);
     }
 }
@@ -330,6 +376,19 @@ int16_t partition_delete_records(struct partition *partition, int64_t offset,
     return error_of_result(result);
 }
 
+/* The batch is in the log, by whichever leader. */
+static void end_refusal(struct partition *partition, struct view batch)
+{
+    struct batch_header header;
+    enum status status = batch_read_header(batch, &header);
+    assert(status == STATUS_OK);
+    (void)status;
+    if (header.producer_id >= 0) {
+        struct producer_batch producer = producer_batch_of(&header, header.base_offset);
+        refused_taken(&partition->refused, &producer);
+    }
+}
+
 static enum status append_to_log(struct partition *partition, struct slice batch, int64_t now_ms)
 {
     const struct group *group = partition->group;
@@ -343,6 +402,9 @@ static enum status append_to_log(struct partition *partition, struct slice batch
     }
     if (planted(PLANT_PRODUCERS_NOT_FOLLOWED) && !group->leads) {
         producer_state_forget_from(partition_log_producers(partition->log), end);
+    }
+    if (partition->refused != NULL) {
+        end_refusal(partition, slice_view(batch));
     }
     const struct group_machine *machine = group->machine;
     if (machine != NULL) {

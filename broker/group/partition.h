@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "broker/group/confirm.h"
 #include "broker/group/group.h"
+#include "broker/group/refused.h"
 #include "storage/partition_log.h"
 
 /* Somebody who wants to know when the partition has more than it had, or has failed. */
@@ -28,6 +29,7 @@ struct partition {
     struct partition_log *log;
     int64_t next_offset;      /* leader: given to the next batch; at least the log's end */
     struct list watches;      /* struct watch */
+    struct refused *refused;  /* what producers are to send again; null as a rule */
     bool damaged;
 };
 

@@ -7,6 +7,7 @@ lost.
 """
 import heapq
 import shutil
+import signal
 import socket
 import time
 from dataclasses import dataclass, field
@@ -30,6 +31,21 @@ def pause(chaos, node):
     chaos.cluster.pause(node)
     yield chaos.hold()
     chaos.cluster.resume(node)
+
+
+def pause_all(chaos, _):
+    """The machine stands still, its clients too, as a virtual one does that is moved."""
+    nodes = list(chaos.members)
+    chaos.busy.update(nodes)
+    for worker in chaos.workers:
+        worker.process.send_signal(signal.SIGSTOP)
+    for node in nodes:
+        chaos.cluster.pause(node)
+    yield chaos.hold()
+    for worker in chaos.workers:
+        worker.process.send_signal(signal.SIGCONT)
+    for node in nodes:
+        chaos.cluster.resume(node)
 
 
 def restart(chaos, node):
@@ -204,7 +220,7 @@ class Kind:
         return self.run.__name__
 
 
-KINDS = [Kind(kill), Kind(pause), Kind(restart), Kind(kill_all, alone=True),
+KINDS = [Kind(kill), Kind(pause), Kind(pause_all, alone=True), Kind(restart), Kind(kill_all, alone=True),
          Kind(rolling_restart, alone=True), Kind(lose_directory, alone=True, loses=True),
          Kind(lose_directory_and_kill, alone=True, loses=True), Kind(full_disk), Kind(failing_disk),
          Kind(filled_disk, network=True, alone=True, node=SMALL),

@@ -17,6 +17,7 @@ The history has a line for each event, times in nanoseconds of the machine's mon
 An idempotent producer that tries for as long as it takes may not fail, so that every `failed` is a
 fault of the broker; likewise whatever the consumer raises other than that it has to wait.
 """
+import os
 import random
 import signal
 import sys
@@ -55,6 +56,7 @@ def produce(bootstrap, topic, partitions, name, rate, path):
     producer = Producer({**PATIENCE, "bootstrap.servers": bootstrap, "enable.idempotence": True,
                          "message.timeout.ms": 0, "linger.ms": 2, "request.timeout.ms": 3000,
                          "retry.backoff.ms": 20, "retry.backoff.max.ms": 200,
+                         **({"debug": os.environ["OTTLA_CHAOS_DEBUG"]} if os.environ.get("OTTLA_CHAOS_DEBUG") else {}),
                          "queue.buffering.max.messages": 2000})
 
     def answered(partition, number):

@@ -99,10 +99,9 @@ static void batch_answered(void *owner, const void *message)
         batch_acked(client, batch, part->base_offset);
         return;
     }
-    /* Behind a batch that is not there, which is all right; the first one lacks nothing. */
-    bool is_early = part != NULL && batch != client->batches &&
-                    part->error_code == KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER;
-    world_require(part == NULL || is_early || client_may_retry(part->error_code),
+    /* Nor is one out of order that comes behind a batch that was refused for now: librdkafka would
+     * begin another epoch, and what it has under way elsewhere be there twice. */
+    world_require(part == NULL || client_may_retry(part->error_code),
                   "producer %d, partition %d, sequence %d: error %d", client->number,
                   client->partition, batch->sequence, part == NULL ? 0 : part->error_code);
     client->knows = false;
