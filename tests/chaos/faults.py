@@ -220,7 +220,8 @@ class Kind:
         return self.run.__name__
 
 
-KINDS = [Kind(kill), Kind(pause), Kind(pause_all, alone=True), Kind(restart), Kind(kill_all, alone=True),
+KINDS = [Kind(kill), Kind(pause), Kind(pause_all, alone=True), Kind(restart),
+         Kind(kill_all, alone=True),
          Kind(rolling_restart, alone=True), Kind(lose_directory, alone=True, loses=True),
          Kind(lose_directory_and_kill, alone=True, loses=True), Kind(full_disk), Kind(failing_disk),
          Kind(filled_disk, network=True, alone=True, node=SMALL),

@@ -14,6 +14,8 @@ The history has a line for each event, times in nanoseconds of the machine's mon
     committed TIME PARTITION OFFSET  a commit of this offset was acknowledged before that time
     found TIME PARTITION OFFSET      asked after that time, the group's offset was this
 
+OTTLA_CHAOS_DEBUG=eos,msg in the environment makes a producer say on stderr what librdkafka does.
+
 An idempotent producer that tries for as long as it takes may not fail, so that every `failed` is a
 fault of the broker; likewise whatever the consumer raises other than that it has to wait.
 """
@@ -30,6 +32,7 @@ COMMIT_EVERY = 50
 PATIENCE = {"socket.timeout.ms": 3000, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 300,
             "topic.metadata.refresh.interval.ms": 2000,
             "topic.metadata.refresh.fast.interval.ms": 50}
+DEBUG = {"debug": os.environ["OTTLA_CHAOS_DEBUG"]} if "OTTLA_CHAOS_DEBUG" in os.environ else {}
 stopping = False
 
 
@@ -56,7 +59,7 @@ def produce(bootstrap, topic, partitions, name, rate, path):
     producer = Producer({**PATIENCE, "bootstrap.servers": bootstrap, "enable.idempotence": True,
                          "message.timeout.ms": 0, "linger.ms": 2, "request.timeout.ms": 3000,
                          "retry.backoff.ms": 20, "retry.backoff.max.ms": 200,
-                         **({"debug": os.environ["OTTLA_CHAOS_DEBUG"]} if os.environ.get("OTTLA_CHAOS_DEBUG") else {}),
+                         **DEBUG,
                          "queue.buffering.max.messages": 2000})
 
     def answered(partition, number):

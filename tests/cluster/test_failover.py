@@ -8,9 +8,10 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
-from client import NONE, batch  # noqa: E402
+from client import NONE, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
+NOT_ENOUGH_REPLICAS, OUT_OF_ORDER = 19, 45
 
 def test_who_asks_at_once_is_told_the_new_leader():
     """librdkafka asks once when a connection breaks and then not again for up to a second."""
@@ -57,6 +58,31 @@ def test_nothing_is_refused_by_a_leader_that_stops():
             assert client.list_offset("t", 0)[2] == count
         cluster.start(leader)
         cluster.wait_brokers(3)
+
+
+def test_what_comes_behind_a_refused_batch_is_refused_alike():
+    """With several batches under way, one may be refused while too few replicas are in sync, and
+    the next one come when they are. Told of a gap, a producer begins another epoch and sends again
+    what is acknowledged late: it would be there twice."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("t", 1, 3, min_insync_replicas=3)
+        leader = cluster.wait_leader("t")
+        follower = next(node for node in cluster if node != leader)
+        with cluster.connect(leader) as client:
+            producer = client.init_producer_id()[1:]
+
+            def send(sequence):
+                return client.produce("t", 0, batch([b"%d" % sequence], producer, sequence))
+
+            assert send(0) == (NONE, 0)
+            cluster.kill(follower)
+            wait_for("a refusal", lambda: send(1)[0] == NOT_ENOUGH_REPLICAS)
+            cluster.start(follower)
+            wait_for("all in sync", lambda: len(cluster.partition(leader, "t", 0)["isrNodes"]) == 3)
+            assert send(2) == (NOT_ENOUGH_REPLICAS, -1)
+            assert send(1)[0] == NONE
+            assert send(2)[0] == NONE
+            assert send(4) == (OUT_OF_ORDER, -1), "nothing was refused before this one"
 
 
 if __name__ == "__main__":
