@@ -1,4 +1,5 @@
-/* What idempotent producers were refused for now, so that what they sent behind it is refused alike.
+/* What idempotent producers were refused for now, so that what they sent behind it is refused
+ * alike.
  *
  * Producers have several batches under way (KIP-98). When one is refused because the group has no
  * leader here yet or too few replicas are in sync, and that has passed when the next one comes,
