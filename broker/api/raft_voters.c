@@ -8,6 +8,7 @@
 #include "broker/api/controller_request.h"
 #include "broker/api/handlers.h"
 #include "broker/server/broker.h"
+#include "broker/server/metadata_members.h"
 #include "broker/server/voter_address.h"
 #include "broker/server/voter_wait.h"
 #include "io/clock.h"
@@ -164,6 +165,39 @@ void add_raft_voter_refuse(struct request *request, int16_t error)
 
 /* ---- RemoveRaftVoter ------------------------------------------------------------------------ */
 
+/* Without this voter too few of the others would be there to go on, for as long as that one is
+ * away; by then nobody could take the change back. */
+static struct refusal needed_with(int32_t voter, struct arena *arena)
+{
+    return (struct refusal){KAFKA_REQUEST_TIMED_OUT,
+                            arena_format(arena, "Voter %d does not keep up, and without it the "
+                                         "other voters are no majority: bring it back or remove "
+                                         "it first", voter)};
+}
+
+static struct refusal remove_if_spared(const struct controller *controller,
+                                       struct request *request, struct record_list *records)
+{
+    const struct remove_raft_voter_request *message = request->message;
+    const struct broker *broker = request->home->broker;
+    if (is_foreign(request, message->cluster_id)) {
+        return (struct refusal){KAFKA_INCONSISTENT_CLUSTER_ID, VIEW_NULL};
+    }
+    int32_t pending = voter_pending(broker);
+    if (pending >= 0 && pending != message->voter_id) {
+        return busy_with(pending, &request->arena);
+    }
+    size_t before = records->count;
+    struct refusal refusal =
+        controller_remove_voter(controller, message, &request->arena, records);
+    int32_t needed = metadata_members_needed(broker, message->voter_id);
+    if (refusal.error == KAFKA_NONE && needed >= 0) {
+        record_list_cut(records, before);
+        return needed_with(needed, &request->arena);
+    }
+    return refusal;
+}
+
 static enum status make_removed(const struct controller *controller, struct request *request,
                                 struct record_list *records, void *response)
 {
@@ -171,13 +205,7 @@ static enum status make_removed(const struct controller *controller, struct requ
     struct remove_raft_voter_response *out = response;
     assert(message != NULL);
     *out = remove_raft_voter_response_default;
-    struct refusal refusal = {KAFKA_INCONSISTENT_CLUSTER_ID, VIEW_NULL};
-    int32_t pending = voter_pending(request->home->broker);
-    if (!is_foreign(request, message->cluster_id)) {
-        refusal = pending >= 0 && pending != message->voter_id
-                      ? busy_with(pending, &request->arena)
-                      : controller_remove_voter(controller, message, &request->arena, records);
-    }
+    struct refusal refusal = remove_if_spared(controller, request, records);
     out->error_code = (int16_t)refusal.error;
     out->error_message = refusal.why;
     return STATUS_OK;

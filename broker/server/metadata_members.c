@@ -160,6 +160,29 @@ void metadata_members_update(struct metadata_log *log)
     free(wanted);
 }
 
+int32_t metadata_members_needed(const struct broker *broker, int32_t node)
+{
+    const struct metadata_log *log = broker->metadata;
+    const struct voters voters = voters_of(log);
+    int32_t away = -1;
+    int left = 0;
+    int near = 0;
+    assert(log->group != NULL);
+    for (int i = 0; i < voters.count; i++) {
+        int32_t id = voters.items[i].node_id;
+        if (id == node) {
+            continue;
+        }
+        left++;
+        if (group_is_near(log->group, id)) {
+            near++;
+        } else {
+            away = id;
+        }
+    }
+    return near > left / 2 ? -1 : away;
+}
+
 static struct voters voters_in(const struct broker *broker, const struct cluster_image *image)
 {
     return image->voter_count > 0 ? (struct voters){image->voters, image->voter_count}

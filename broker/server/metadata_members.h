@@ -15,6 +15,10 @@ struct raft_member *metadata_members_at_start(const struct broker *broker, size_
  * or are registered. */
 void metadata_members_update(struct metadata_log *log);
 
+/* On the leader: a voter that does not keep up, without which the other voters would be too few to
+ * go on when `node` votes no longer; -1: it can be spared. On shard 0. */
+int32_t metadata_members_needed(const struct broker *broker, int32_t node);
+
 /* The nodes that this shard reaches are the voters and the brokers of the picture. */
 void metadata_members_link(struct shard *shard, const struct cluster_image *before,
                            const struct cluster_image *now);

@@ -271,6 +271,33 @@ def test_an_answer_means_that_it_is_so():
     cluster.close()
 
 
+def test_a_voter_that_is_needed_stays():
+    """Of three voters one is away: without one of the others nobody could lead."""
+    cluster = growing_cluster(3)
+    try:
+        cluster.start_all()
+        for node in (2, 3):
+            assert add_voter(cluster, 1, node)["errorCode"] == NONE
+        leader = leader_of(cluster, 1)
+        away, other = [node for node in cluster if node != leader]
+        cluster.kill(away)
+        for node in (other, leader):
+            answer = remove_voter(cluster, leader, node)
+            assert answer["errorCode"] == TIMED_OUT and "Voter %d does not keep up" % away in \
+                answer["errorMessage"], answer
+        assert members(cluster, leader)[0] == [1, 2, 3]
+        assert remove_voter(cluster, leader, away)["errorCode"] == NONE, "the one that is away goes"
+        cluster.start(away)
+        assert add_voter(cluster, leader, away)["errorCode"] == NONE
+        assert remove_voter(cluster, leader, other)["errorCode"] == NONE, "it keeps up"
+        for node in cluster:
+            cluster.stop(node)
+    except BaseException:
+        cluster.close(failed=True)
+        raise
+    cluster.close()
+
+
 def test_a_voter_that_does_not_catch_up():
     cluster = growing_cluster(3)
     try:
