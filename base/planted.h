@@ -15,6 +15,7 @@
     BUG(LEADER_BELIEVED, "who lost its disk believes the first one that says it leads") \
     BUG(COMPLETE_UNSYNCED, "a lost directory counts as whole before what it got is on the disk") \
     BUG(CAUGHT_UP_UNHEARD, "who lost its disk votes though it does not know its leader's term") \
+    BUG(LOSS_NOT_KEPT, "who is held back has forgotten it after a restart") \
     BUG(NEWCOMER_BELIEVES, "who was a replica before votes as if it had forgotten nothing") \
     BUG(VOTE_NOT_SAVED, "terms and votes are not written to the journal") \
     BUG(VOTE_BEFORE_SAVED, "a vote is told before it is on the disk") \
@@ -76,7 +77,7 @@
     BUG(ASSIGNED_TWICE, "all members get the part of the first one") \
     BUG(MOVE_ENDED_EARLY, "a move ends before the members are where they shall be") \
     BUG(MOVE_NUMBER_IGNORED, "the end of an earlier move ends the one in its place") \
-    BUG(NEWCOMER_VOTES, "a new replica begins with the members from after the move") \
+    BUG(VOTER_HELD_BACK, "a new replica is made a voter before it may vote") \
     BUG(STRAYS_FIRST, "a start removes logs that moved away before the journal forgets them") \
     BUG(CHANGES_LISTED, "shards take over each change of a topic for itself") \
     BUG(OLD_TERM_COUNTED, "entries of an older term are committed by counting copies") \

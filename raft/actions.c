@@ -48,6 +48,8 @@ struct raft_message *raft_emit_message(struct raft *raft, enum raft_message_kind
     struct raft_action *action = raft_emit(raft, RAFT_ACTION_SEND);
     action->message = (struct raft_message){
         .kind = (uint8_t)kind, .from = raft->id, .to = to, .term = raft->term};
+    bool is_answer = kind == RAFT_APPEND_REPLY || kind == RAFT_HEARTBEAT_REPLY;
+    action->message.withdrawn = is_answer && raft->withdrawn;
     return &action->message;
 }
 

@@ -113,6 +113,7 @@ bool raft_peer_info(const struct raft *raft, int32_t node, struct raft_peer_info
         .flags = peer->flags,
         .state = (enum raft_peer_state)peer->state,
         .recently_active = peer->active || peer->was_active,
+        .withdrawn = peer->withdrawn,
         .match_index = peer->match,
         .next_index = peer->next,
     };

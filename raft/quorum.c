@@ -115,7 +115,10 @@ void raft_rebuild_peers(struct raft *raft, uint64_t next)
         const struct raft_peer *known = raft_find_peer(raft, member->id);
         peers[at] = known != NULL
                         ? *known
-                        : (struct raft_peer){.id = member->id, .active = true, .next = next};
+                        : (struct raft_peer){.id = member->id,
+                                             .active = true,
+                                             .withdrawn = true,
+                                             .next = next};
         peers[at].flags = member->flags;
         at++;
     }

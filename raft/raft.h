@@ -97,6 +97,7 @@ struct raft_message {
     bool accepted;
     bool transfer;
     bool sleep;
+    bool withdrawn; /* APPEND_REPLY, HEARTBEAT_REPLY: the sender may not vote */
     int32_t from;
     int32_t to;
     uint64_t term;
@@ -377,6 +378,7 @@ struct raft_peer_info {
     uint8_t flags; /* enum raft_member_flag */
     enum raft_peer_state state;
     bool recently_active; /* heard within the last one or two election timeouts */
+    bool withdrawn;       /* by its latest answer, or it has given none */
     uint64_t match_index; /* durable and equal up to here */
     uint64_t next_index;
 };

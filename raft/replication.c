@@ -292,6 +292,7 @@ void raft_handle_append_reply(struct raft *raft, const struct raft_message *mess
     }
     peer->active = true;
     peer->gone = false;
+    peer->withdrawn = message->withdrawn;
     if (!message->accepted) {
         refused(raft, peer, message);
     } else if (message->index <= raft_window_last(&raft->window)) {
@@ -324,6 +325,7 @@ void raft_handle_heartbeat_reply(struct raft *raft, const struct raft_message *m
     }
     peer->active = true;
     peer->gone = false;
+    peer->withdrawn = message->withdrawn;
     if (message->round > peer->round_acked) {
         peer->round_acked = message->round;
     }

@@ -28,6 +28,7 @@ struct raft_peer {
     bool probing; /* a probe is under way: send no second one */
     bool asleep;  /* answered the current call to rest */
     bool gone;    /* dead for a while: the group may rest without it */
+    bool withdrawn; /* did not say that it may vote */
     uint64_t match;
     uint64_t next;        /* the first entry that was not sent */
     uint64_t probe;       /* PROBE: the index that the latest probe asks about */

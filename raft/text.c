@@ -87,6 +87,7 @@ static void add_message(struct line *line, const struct raft_message *m)
         if (!m->accepted) {
             add(line, " hint=%" PRIu64 "@%" PRIu64, m->hint_index, m->log_term);
         }
+        add(line, "%s", m->withdrawn ? " withdrawn" : "");
         break;
     case RAFT_HEARTBEAT:
         add(line, " commit=%" PRIu64 " round=%" PRIu64, m->commit, m->round);
@@ -97,6 +98,7 @@ static void add_message(struct line *line, const struct raft_message *m)
     case RAFT_HEARTBEAT_REPLY:
         add(line, " equal=%" PRIu64 " durable=%" PRIu64 " round=%" PRIu64 "%s", m->index,
             m->hint_index, m->round, m->sleep ? " asleep" : "");
+        add(line, "%s", m->withdrawn ? " withdrawn" : "");
         break;
     default:
         break;

@@ -32,10 +32,12 @@ struct journal;
 
 enum journal_kind {
     JOURNAL_ENTRY = 1,    /* a Raft entry: entry_kind, term, index, tag, payload */
-    JOURNAL_VOTE = 2,     /* term, voted_for: the group's hard state; the latest one counts */
+    JOURNAL_VOTE = 2,     /* term, voted_for, tag, index: the group's hard state; the latest one
+                             counts. What tag and index mean is the caller's business */
     JOURNAL_TRUNCATE = 3, /* index: earlier entries with this index or a higher one are void */
     JOURNAL_MARK = 4,     /* index: entries up to and with it are not needed; replay only */
-    JOURNAL_FORGET = 5    /* the group is gone with all its earlier records; replay only */
+    JOURNAL_FORGET = 5,   /* the group is gone with all its earlier records; replay only */
+    JOURNAL_ANEW = 6      /* a FORGET and then a VOTE, both or none of them */
 };
 
 /* One record. Which fields count depends on the kind; the others must be 0. */
@@ -43,7 +45,7 @@ struct journal_record {
     enum journal_kind kind;
     uint8_t entry_kind;   /* opaque to the journal: raft's kind of entry */
     int32_t voted_for;    /* node id, -1 for none */
-    uint32_t tag;         /* opaque to the journal, kept with an entry: e.g. the partition */
+    uint32_t tag;         /* opaque to the journal, kept with an entry or a vote */
     uint64_t group;
     uint64_t term;
     uint64_t index;
@@ -142,7 +144,7 @@ void journal_close(struct journal *journal);
  * directory that failed, and for simulated crashes. */
 void journal_abandon(struct journal *journal);
 
-/* Adds an operation (entries, votes, truncations). From any thread; never blocks on the disk. The
+/* Adds an operation (records but marks). From any thread; never blocks on the disk. The
  * order of submits is the order in the journal. */
 void journal_submit(struct journal *journal, struct journal_op *op);
 

@@ -42,7 +42,7 @@ bool journal_frame_load(const uint8_t *at, struct journal_frame_header *header)
 
 size_t journal_piece_store(struct journal_piece_header header, struct view payload, uint8_t *at)
 {
-    assert(header.kind >= JOURNAL_ENTRY && header.kind <= JOURNAL_FORGET);
+    assert(header.kind >= JOURNAL_ENTRY && header.kind <= JOURNAL_ANEW);
     assert(payload.length <= JOURNAL_FRAME_MAX);
     size_t padded = journal_piece_padded(payload.length);
     header.length = (uint32_t)payload.length;
@@ -60,7 +60,7 @@ static bool piece_header_is_good(const struct journal_piece_header *header, uint
     size_t left)
 {
     return header->crc == header_crc(header, sizeof *header, 4) && header->sequence == sequence
-        && header->kind >= JOURNAL_ENTRY && header->kind <= JOURNAL_FORGET
+        && header->kind >= JOURNAL_ENTRY && header->kind <= JOURNAL_ANEW
         && journal_piece_padded(header->length) <= left;
 }
 

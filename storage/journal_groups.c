@@ -23,6 +23,8 @@ struct group {
     uint64_t marked;          /* entries up to and with it are not needed */
     uint64_t term;            /* latest vote */
     uint64_t vote_generation; /* 0: no vote */
+    uint64_t vote_index;
+    uint32_t vote_tag;
     int32_t voted_for;
     uint32_t span_count;
     uint32_t span_capacity;
@@ -192,6 +194,8 @@ static void note_vote(struct journal_groups *groups, struct group *group,
     drop_vote(groups, group);
     group->term = record->term;
     group->voted_for = record->voted_for;
+    group->vote_tag = record->tag;
+    group->vote_index = record->index;
     group->vote_generation = generation;
     list_push_back(&groups->votes, &group->by_vote);
     groups->vote_count++;
@@ -201,7 +205,7 @@ void journal_groups_note(struct journal_groups *groups, const struct journal_rec
     uint64_t generation)
 {
     assert(generation > 0);
-    assert(record->kind >= JOURNAL_ENTRY && record->kind <= JOURNAL_FORGET);
+    assert(record->kind >= JOURNAL_ENTRY && record->kind <= JOURNAL_ANEW);
     switch (record->kind) {
     case JOURNAL_ENTRY:
         note_entry(groups, find_or_add(groups, record->group), record->index, generation);
@@ -217,6 +221,10 @@ void journal_groups_note(struct journal_groups *groups, const struct journal_rec
         return;
     case JOURNAL_FORGET:
         journal_groups_forget(groups, record->group);
+        return;
+    case JOURNAL_ANEW:
+        journal_groups_forget(groups, record->group);
+        note_vote(groups, find_or_add(groups, record->group), record, generation);
         return;
     }
 }
@@ -267,7 +275,8 @@ bool journal_groups_old_vote(struct journal_groups *groups, uint64_t limit,
     }
     struct group *group = container_of(list_first(&groups->votes), struct group, by_vote);
     *record = (struct journal_record){.kind = JOURNAL_VOTE, .group = group->id,
-        .term = group->term, .voted_for = group->voted_for};
+        .term = group->term, .voted_for = group->voted_for, .tag = group->vote_tag,
+        .index = group->vote_index};
     return true;
 }
 

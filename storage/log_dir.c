@@ -18,7 +18,6 @@
 enum { PROPERTIES_MAX = 1024 * 1024, TOPIC_NAME_MAX = 249, PROBE_BYTES = 4096 };
 
 #define INCOMPLETE_NAME ".incomplete"
-#define LACKING_NAME ".lacking"
 
 struct log_dir {
     char *path;
@@ -27,8 +26,7 @@ struct log_dir {
     struct file *lock;
     struct log_dir_identity identity;
     bool is_new;
-    atomic_bool is_renewed;
-    atomic_bool lacks;
+    atomic_bool is_incomplete;
 };
 
 static void inside(const char *path, const char *name, char result[FILE_PATH_MAX])
@@ -213,9 +211,7 @@ enum status log_dir_open(const struct log_dir_settings *settings, struct log_dir
         status = load_identity(dir, settings);
         char mark[FILE_PATH_MAX];
         inside(dir->path, INCOMPLETE_NAME, mark);
-        dir->is_renewed = settings->has_peers && file_exists(mark);
-        inside(dir->path, LACKING_NAME, mark);
-        dir->lacks = settings->has_peers && file_exists(mark);
+        dir->is_incomplete = settings->has_peers && file_exists(mark);
     }
     if (status != STATUS_OK) {
         log_dir_close(dir);
@@ -269,29 +265,7 @@ bool log_dir_is_new(const struct log_dir *dir)
 
 bool log_dir_is_incomplete(const struct log_dir *dir)
 {
-    return dir->is_renewed || dir->lacks;
-}
-
-bool log_dir_is_renewed(const struct log_dir *dir)
-{
-    return dir->is_renewed;
-}
-
-enum status log_dir_lack(struct log_dir *dir)
-{
-    char mark[FILE_PATH_MAX];
-    struct file *file;
-    if (dir->lacks) {
-        return STATUS_OK;
-    }
-    inside(dir->path, LACKING_NAME, mark);
-    enum status status = file_open(mark, FILE_WRITE | FILE_CREATE, &file);
-    if (status == STATUS_OK) {
-        file_unref(file);
-        status = file_sync_directory(dir->path);
-    }
-    dir->lacks |= status == STATUS_OK;
-    return status;
+    return dir->is_incomplete;
 }
 
 /* STATUS_OK also when it was not there. */
@@ -310,13 +284,9 @@ enum status log_dir_complete(struct log_dir *dir)
     }
     enum status status = remove_mark(dir, INCOMPLETE_NAME);
     if (status == STATUS_OK) {
-        status = remove_mark(dir, LACKING_NAME);
-    }
-    if (status == STATUS_OK) {
         status = file_sync_directory(dir->path);
     }
-    dir->is_renewed = dir->is_renewed && status != STATUS_OK;
-    dir->lacks = dir->lacks && status != STATUS_OK;
+    dir->is_incomplete = dir->is_incomplete && status != STATUS_OK;
     assert(status != STATUS_OK || !log_dir_is_incomplete(dir));
     return status;
 }

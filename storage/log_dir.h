@@ -2,8 +2,7 @@
  * lie in it.
  *
  *   .lock                          held while a broker uses the directory
- *   .incomplete                    see log_dir_is_renewed
- *   .lacking                       see log_dir_lack
+ *   .incomplete                    see log_dir_is_incomplete
  *   meta.properties                version, cluster.id, node.id, directory.id
  *   journal/                       see storage/journal.h
  *   groups/GROUP/checkpoint        see storage/checkpoint.h
@@ -60,16 +59,8 @@ const struct log_dir_identity *log_dir_identity(const struct log_dir *dir);
 bool log_dir_is_new(const struct log_dir *dir);
 
 /* Whether others may have more of what this node promised than it has itself: the directory was
- * made anew, now or at an earlier start, or log_dir_lack was called, and log_dir_complete was not
- * called yet. */
+ * made anew, now or at an earlier start, and log_dir_complete was not called yet. */
 bool log_dir_is_incomplete(const struct log_dir *dir);
-
-/* The first of these: all that there was may be lost. */
-bool log_dir_is_renewed(const struct log_dir *dir);
-
-/* Something is lost: the directory is incomplete from now on. Durable before it returns; shards may
- * call it at the same time. Blocks. */
-MUST_USE enum status log_dir_lack(struct log_dir *dir);
 
 /* The directory has what it should have. Durable; writes only the first time. A failure leaves it
  * incomplete. */

@@ -83,6 +83,8 @@ static void apply_vote(struct journal_boot *part, const struct journal_record *r
     if (record->term >= part->vote_term) {
         part->vote_term = record->term;
         part->voted_for = record->voted_for;
+        part->loss = record->tag;
+        part->catch_up_to = record->index;
     }
 }
 
@@ -90,6 +92,7 @@ void boot_replay(void *context, const struct journal_record *record)
 {
     struct boot *boot = context;
     struct journal_boot *part = part_of(boot, record->group);
+    assert(record->kind >= JOURNAL_ENTRY && record->kind <= JOURNAL_ANEW);
     switch (record->kind) {
     case JOURNAL_ENTRY:
         if (record->index > part->mark) {
@@ -107,6 +110,10 @@ void boot_replay(void *context, const struct journal_record *record)
         break;
     case JOURNAL_FORGET:
         boot_forget(boot, record->group);
+        break;
+    case JOURNAL_ANEW:
+        boot_forget(boot, record->group);
+        apply_vote(part_of(boot, record->group), record);
         break;
     }
 }

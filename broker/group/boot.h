@@ -14,6 +14,14 @@
 #include "raft/raft.h"
 #include "storage/journal.h"
 
+/* What the group's vote says of promises that were lost (the journal's tag; group_loss.h). */
+enum boot_loss {
+    BOOT_NOTHING_LOST = 0,
+    BOOT_LOST = 1,              /* no leader was confirmed since */
+    BOOT_TOLD = 2,              /* the vote's term is that leader's or a later one; its index is
+                                 * where that leader's log ended */
+};
+
 /* One group's records. */
 struct journal_boot {
     UT_hash_handle hh;
@@ -21,6 +29,8 @@ struct journal_boot {
     uint64_t mark;              /* entries up to here are covered by a checkpoint */
     uint64_t vote_term;
     int32_t voted_for;
+    uint32_t loss;              /* enum boot_loss */
+    uint64_t catch_up_to;       /* BOOT_TOLD only */
     bool damaged;               /* records of this group are lost */
     bool used;                  /* its group was opened */
     struct journal_record *records; /* entries and truncations above the mark, in order */

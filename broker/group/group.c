@@ -234,6 +234,7 @@ static enum raft_result step(struct group *group, const struct raft_event *event
     group_lead_when_ready(group);
     if (group_loss_is_over(group)) {
         step(group, &(struct raft_event){.kind = RAFT_EVENT_REJOIN}, NULL);
+        group_loss_rejoined(group);
     }
     return result;
 }
@@ -490,12 +491,12 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     struct journal_boot *boot = start->boot;
     enum status status = read_checkpoint(group, start, &checkpoint);
     group_members_begin(group, start, &checkpoint);
-    if (group_loss_of_checkpoint(group, boot, status)) {
-        boot = NULL;
-    }
+    bool checkpoint_is_lost = group_loss_of_checkpoint(group, boot, status);
+    boot = checkpoint_is_lost ? NULL : boot;
     open_partitions(group, &checkpoint, comes_again(group, &checkpoint, boot));
-    group_loss_begin(group, start);
+    group_loss_begin(group, start, boot, checkpoint_is_lost);
     create_raft(group, &checkpoint, boot);
+    group_loss_record(group);
     checkpoint_free(&checkpoint);
     if (group->storage != STATUS_OK) {
         could_not_open(group);

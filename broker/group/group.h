@@ -97,6 +97,7 @@ struct group {
     struct group_loss *loss;          /* its votes and entries are gone: it does not vote yet;
                                        * null: nothing is lost (group_loss.h) */
     bool is_rejoining;                /* that is over, and its vote not on the disk yet */
+    bool records_loss;                /* the latest vote in the journal says that it is held back */
     uint64_t start_deadline_ms;       /* counts as started then, whatever happens */
     uint64_t applied_index;
     uint64_t applied_term;

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/planted.h"
+#include "broker/group/group_loss.h"
 #include "broker/group/group_members.h"
 #include "broker/group/replicas.h"
 #include "io/clock.h"
@@ -124,11 +125,30 @@ void group_journal_append(struct group *group, uint64_t first, uint64_t last, ui
     submit(write);
 }
 
+/* Term, vote, and how much of a loss has been made up for. */
+static struct journal_record hard_state(struct group *group, uint64_t term, int32_t voted_for)
+{
+    struct journal_record record = {
+        .kind = JOURNAL_VOTE, .group = group->id, .term = term, .voted_for = voted_for};
+    group_loss_fill(group, &record);
+    return record;
+}
+
+void group_journal_save_loss(struct group *group, bool anew,
+                             void (*done)(void *context, enum status status), void *context)
+{
+    struct group_write *write = write_new(group, 1);
+    write->records[0] = hard_state(group, raft_term(group->raft), raft_voted_for(group->raft));
+    write->records[0].kind = anew ? JOURNAL_ANEW : JOURNAL_VOTE;
+    write->done = done;
+    write->context = context;
+    submit(write);
+}
+
 void group_journal_save(struct group *group, uint64_t term, int32_t voted_for)
 {
     struct group_write *write = write_new(group, 1);
-    write->records[0] = (struct journal_record){
-        .kind = JOURNAL_VOTE, .group = group->id, .term = term, .voted_for = voted_for};
+    write->records[0] = hard_state(group, term, voted_for);
     write->after.kind = RAFT_EVENT_SAVED;
     write->after.saved.term = term;
     write->after.saved.voted_for = voted_for;

@@ -9,8 +9,13 @@
 /* Submits entries first..last of the group's window; RAFT_EVENT_PERSISTED follows. */
 void group_journal_append(struct group *group, uint64_t first, uint64_t last, uint64_t term);
 
-/* Submits the hard state; RAFT_EVENT_SAVED follows. */
+/* Submits the hard state, and with it what is known of a loss; RAFT_EVENT_SAVED follows. */
 void group_journal_save(struct group *group, uint64_t term, int32_t voted_for);
+
+/* Submits what is known of a loss, for itself; Raft hears nothing of it. With `anew` everything of
+ * the group before that is void. `done` may be null; it runs on the shard. */
+void group_journal_save_loss(struct group *group, bool anew,
+                             void (*done)(void *context, enum status status), void *context);
 
 /* Submits a truncation; nothing follows. */
 void group_journal_truncate(struct group *group, uint64_t index);

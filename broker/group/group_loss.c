@@ -1,5 +1,5 @@
 /* Happy path: nothing is lost and nothing here does anything. Else the group is marked at its
- * opening, who claims to lead is asked, its answer sets the goal, and applying reaches it. A
+ * opening, who claims to lead is asked, its answer sets the goal, and the log reaches it. A
  * question that fails is asked again at the next message. Nobody comes to be a leader when a
  * majority has lost its part; the log says what is waited for. */
 #include "broker/group/group_loss.h"
@@ -32,8 +32,8 @@ struct group_loss {
     struct group *group;
     struct peer_call call;
     bool is_asking;
-    uint64_t term;               /* of the leader that was confirmed; 0: none yet */
-    bool is_newcomer;            /* and this is all */
+    bool is_marked;              /* in the journal, on the disk */
+    uint64_t term;               /* not below that of the leader that was confirmed; 0: none yet */
 };
 
 static uint32_t count_voters(const struct group *group)
@@ -46,8 +46,8 @@ static uint32_t count_voters(const struct group *group)
     return count;
 }
 
-/* A directory stays incomplete across crashes until all of its groups have caught up; a journal
- * alone that was removed shows by holding nothing. */
+/* A directory stays incomplete across crashes until all of its groups have been opened and have
+ * caught up; a journal alone that was removed shows by holding nothing. */
 static bool has_lost(const struct broker *broker)
 {
     return log_dir_is_incomplete(broker->log_dir) || broker->boot.groups == NULL;
@@ -61,7 +61,7 @@ static bool is_only_voter(const struct group *group)
     bool is_alone = group->topic == NULL && broker->changes_voters && broker->voter_count == 1 &&
                     broker->voters[0].node_id == broker->node_id;
     bool has_nothing = !atomic_load(&broker->keeps_metadata);
-    if (is_alone && has_nothing && log_dir_is_renewed(broker->log_dir)) {
+    if (is_alone && has_nothing && log_dir_is_incomplete(broker->log_dir)) {
         log_error("group", "this node was the only voter on metadata, and its data directory is "
                   "new: nobody leads before the directory that it had is back");
         return true;
@@ -78,7 +78,6 @@ static bool has_others(const struct group *group)
 
 bool group_loss_of_checkpoint(struct group *group, struct journal_boot *boot, enum status status)
 {
-    struct broker *broker = group->shard->broker;
     assert(group->raft == NULL && group->loss == NULL);
     bool is_broken = status == STATUS_CORRUPT;
     bool is_missing = status == STATUS_NOT_FOUND && boot_lacks_entries(boot);
@@ -90,19 +89,17 @@ bool group_loss_of_checkpoint(struct group *group, struct journal_boot *boot, en
                  "scanned instead", group->id, status_text(status));
         return false;
     }
-    group->storage = group->member_count > 0 ? log_dir_lack(broker->log_dir) : STATUS_CORRUPT;
-    if (group->storage != STATUS_OK) {
+    if (group->member_count == 0) {
+        group->storage = STATUS_CORRUPT;
         return false;
     }
     log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); it comes again from "
              "the other replicas", group->id, status_text(status));
-    assert(log_dir_is_incomplete(broker->log_dir));
     if (boot != NULL) {
         assert(boot->group == group->id && !boot->used);
         boot->used = true;
         boot_release(boot);
     }
-    journal_forget(broker->journal, group->id);
     return true;
 }
 
@@ -123,26 +120,83 @@ static bool is_newcomer(const struct group *group)
     return !was_here;
 }
 
-void group_loss_begin(struct group *group, const struct group_start *start)
+static void hold(struct group *group)
 {
-    struct broker *broker = group->shard->broker;
-    uint32_t voters = count_voters(group);
+    struct group_loss *loss = memory_new_zero(1, sizeof *loss);
     assert(group->loss == NULL);
+    loss->group = group;
+    group->loss = loss;
+    atomic_fetch_add(&group->shard->broker->groups_catching_up, 1);
+}
+
+/* As it was when the process before this one ended. */
+static void hold_again(struct group *group, const struct journal_boot *boot)
+{
+    hold(group);
+    group->loss->is_marked = true;
+    group->records_loss = true;
+    if (boot->loss == BOOT_TOLD) {
+        group->loss->term = boot->vote_term;
+        group->catch_up_to = boot->catch_up_to;
+    }
+}
+
+void group_loss_begin(struct group *group, const struct group_start *start,
+                      const struct journal_boot *boot, bool checkpoint_is_lost)
+{
+    uint32_t voters = count_voters(group);
     group->catch_up_to = UINT64_MAX;
-    bool is_shared = voters > 1 && voters % 2 == 1 && has_lost(broker);
-    bool is_lost = start->existed && (is_shared || is_only_voter(group));
-    if (!is_lost && (!is_newcomer(group) || planted(PLANT_NEWCOMER_BELIEVES))) {
+    if (boot != NULL && boot->loss != BOOT_NOTHING_LOST) {
+        hold_again(group, boot);
         return;
     }
-    group->loss = memory_new_zero(1, sizeof *group->loss);
-    group->loss->group = group;
-    group->loss->is_newcomer = !is_lost;
-    atomic_fetch_add(&broker->groups_catching_up, 1);
+    if (boot != NULL) {
+        return; /* what it promised is there, or it has made up for what was lost */
+    }
+    bool has_nothing = checkpoint_is_lost || (start->existed && has_lost(group->shard->broker));
+    bool is_shared = voters > 1 && voters % 2 == 1 && has_nothing;
+    bool is_lost = is_shared || (start->existed && is_only_voter(group));
+    if (!is_lost && (!is_newcomer(group) || planted(PLANT_NEWCOMER_BELIEVES))) {
+        if (checkpoint_is_lost) {
+            journal_forget(group->shard->broker->journal, group->id);
+        }
+        return;
+    }
+    hold(group);
     if (is_lost && group->topic != NULL &&
         replicas_may_log(group->shard->replicas, REPLICAS_LOG_LOSS)) {
         log_warn("group", "nothing is left here of group %" PRIu64 " and perhaps others; this node "
                  "votes in each again when it has caught up", group->id);
     }
+}
+
+static void marked(void *context, enum status status)
+{
+    struct group *group = context;
+    if (status == STATUS_OK && group->loss != NULL) {
+        group->loss->is_marked = true;
+    }
+}
+
+void group_loss_record(struct group *group)
+{
+    if (group->loss != NULL && !group->loss->is_marked) {
+        assert(raft_role(group->raft) == RAFT_FOLLOWER && !group->records_loss);
+        group_journal_save_loss(group, true, marked, group);
+    }
+}
+
+void group_loss_fill(struct group *group, struct journal_record *vote)
+{
+    const struct group_loss *loss = group->loss;
+    group->records_loss = loss != NULL;
+    if (loss == NULL || planted(PLANT_LOSS_NOT_KEPT)) {
+        return;
+    }
+    bool is_told = loss->term > 0 && vote->term >= loss->term;
+    assert(!is_told || group->catch_up_to != UINT64_MAX);
+    vote->tag = is_told ? BOOT_TOLD : BOOT_LOST;
+    vote->index = is_told ? group->catch_up_to : 0;
 }
 
 static bool read_answer(struct view body, struct peer_confirm_response *response)
@@ -160,11 +214,16 @@ static void answered(struct peer_call *call, enum status status, struct slice bo
 {
     struct group_loss *loss = container_of(call, struct group_loss, call);
     struct peer_confirm_response response;
-    assert(loss->is_asking && loss->group->catch_up_to == UINT64_MAX);
+    assert(loss->is_asking && loss->is_marked);
     loss->is_asking = false;
-    if (status == STATUS_OK && read_answer(slice_view(body), &response)) {
-        loss->term = (uint64_t)response.term;
-        loss->group->catch_up_to = (uint64_t)response.last_index;
+    if (status != STATUS_OK || !read_answer(slice_view(body), &response) ||
+        (uint64_t)response.term <= loss->term) {
+        return;
+    }
+    loss->term = (uint64_t)response.term;
+    loss->group->catch_up_to = (uint64_t)response.last_index;
+    if (raft_term(loss->group->raft) >= loss->term) {
+        group_journal_save_loss(loss->group, false, NULL, NULL);
     }
 }
 
@@ -194,7 +253,8 @@ bool group_loss_lets_pass(struct group *group, const struct raft_message *messag
     bool is_untold = group->catch_up_to == UINT64_MAX;
     assert(loss == NULL || loss->group == group);
     if (loss != NULL && !planted(PLANT_LEADER_BELIEVED)) {
-        if (is_untold && !loss->is_asking && is_leaders(message)) {
+        if (message->term > loss->term && !loss->is_asking && loss->is_marked &&
+            is_leaders(message)) {
             ask(loss, message->from);
         }
         return group_loss_lets_lead(group, message->term);
@@ -232,21 +292,6 @@ static void leave(struct group *group)
     group->loss = NULL;
 }
 
-/* Its leader brought it up before it became a voter, and that entry is behind all that it had
- * promised when it was one before. But it may be an entry of that time that makes it one, as long
- * as what the confirmed leader had is not there. */
-static bool votes_by_its_log(const struct group *group)
-{
-    size_t count;
-    const struct raft_member *members = raft_members(group->raft, &count);
-    bool votes = false;
-    for (size_t i = 0; i < count; i++) {
-        votes = votes || (members[i].id == raft_id(group->raft) &&
-                          (members[i].flags & RAFT_VOTER) != 0);
-    }
-    return votes && raft_durable_index(group->raft) >= raft_members_index(group->raft);
-}
-
 /* Whether this node votes alone, or is one of an even number, by an entry that a leader sent since
  * the loss. Then nothing is left to hold back: what was committed before that change this node has
  * too, as it is before it in its log, and of what was committed since enough others have it
@@ -271,18 +316,15 @@ static bool is_needed(const struct group *group)
            raft_durable_index(group->raft) >= raft_members_index(group->raft);
 }
 
-/* A leader without entries has none to be waited for, but the vote of its term may be lost. */
+/* All entries in its log are of the confirmed leader or of later ones, which have what is
+ * committed. A leader without entries has none to be waited for, but the vote of its term may be
+ * lost. */
 static bool has_caught_up(const struct group *group)
 {
     bool is_heard = raft_term(group->raft) >= group->loss->term || planted(PLANT_CAUGHT_UP_UNHEARD);
-    bool is_durable = raft_durable_index(group->raft) >= group->catch_up_to ||
-                      planted(PLANT_COMPLETE_UNSYNCED);
-    bool is_there = is_durable && group->applied_index >= group->catch_up_to;
-    bool is_untold = group->loss->term == 0; /* and restarted */
-    bool is_let_vote = group->loss->is_newcomer
-                           ? (is_durable || is_untold) && votes_by_its_log(group)
-                           : is_needed(group);
-    return is_heard && (is_there || is_let_vote);
+    uint64_t durable = planted(PLANT_COMPLETE_UNSYNCED) ? raft_last_index(group->raft)
+                                                        : raft_durable_index(group->raft);
+    return is_heard && (durable >= group->catch_up_to || is_needed(group));
 }
 
 bool group_loss_is_over(struct group *group)
@@ -299,10 +341,18 @@ bool group_loss_is_over(struct group *group)
     return true;
 }
 
+void group_loss_rejoined(struct group *group)
+{
+    if (group->records_loss && group->loss == NULL && !group->closed) {
+        group_journal_save_loss(group, false, NULL, NULL);
+    }
+}
+
 void group_loss_none(struct group *group)
 {
     leave(group);
     group_step(group, &(struct raft_event){.kind = RAFT_EVENT_REJOIN});
+    group_loss_rejoined(group);
 }
 
 void group_loss_end(struct group *group)

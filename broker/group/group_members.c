@@ -42,9 +42,7 @@ static void take_checkpoint(struct group *group, const struct checkpoint *checkp
 static void take_replicas(struct group *group, const struct partition_group *replicas)
 {
     int32_t original_count;
-    const int32_t *original = planted(PLANT_NEWCOMER_VOTES)
-                                  ? partition_group_target(replicas, &original_count)
-                                  : partition_group_original(replicas, &original_count);
+    const int32_t *original = partition_group_original(replicas, &original_count);
     size_t count = (size_t)original_count;
     assert(original_count > 0);
     struct raft_member *members = memory_new(count * sizeof *members);

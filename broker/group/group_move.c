@@ -141,6 +141,7 @@ bool group_is_near(const struct group *group, int32_t node)
     return node == raft_id(group->raft) ||
            (raft_peer_info(group->raft, node, &peer) && peer.state == RAFT_PEER_REPLICATE &&
             (peer.recently_active || !raft_needs_ticks(group->raft)) &&
+            (!peer.withdrawn || planted(PLANT_VOTER_HELD_BACK)) &&
             peers_is_alive(group->shard->broker, node) &&
             peer.match_index + NEAR_ENTRIES >= raft_commit_index(group->raft));
 }

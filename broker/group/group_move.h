@@ -31,7 +31,8 @@ uint8_t group_member_flags(const struct group *group, int32_t node);
 /* Whether a change of members is not committed in all its parts, as far as this node knows. */
 bool group_is_changing(const struct group *group);
 
-/* On the leader: whether the node has nearly everything that is committed and takes more. */
+/* On the leader: whether the node has nearly everything that is committed, takes more, and votes
+ * when it is asked (group_loss.h). */
 bool group_is_near(const struct group *group, int32_t node);
 
 /* Takes the next step of the groups of the shard that move. */

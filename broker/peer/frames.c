@@ -16,6 +16,7 @@ enum {
     FLAG_ACCEPTED = 1,
     FLAG_TRANSFER = 2,
     FLAG_SLEEP = 4,
+    FLAG_WITHDRAWN = 8,
     MESSAGE_BYTES = 62,          /* on the wire, without entries */
     ENTRY_BYTES = 13,            /* without payload */
     KEPT_ENTRIES = 4096,         /* room that stays for the next frame */
@@ -88,7 +89,8 @@ void raft_outbox_add(struct raft_outbox *outbox, uint64_t group,
         .kind = (int8_t)message->kind,
         .flags = (int8_t)((message->accepted ? FLAG_ACCEPTED : 0) |
                           (message->transfer ? FLAG_TRANSFER : 0) |
-                          (message->sleep ? FLAG_SLEEP : 0)),
+                          (message->sleep ? FLAG_SLEEP : 0) |
+                          (message->withdrawn ? FLAG_WITHDRAWN : 0)),
         .term = (int64_t)message->term,
         .index = (int64_t)message->index,
         .log_term = (int64_t)message->log_term,
@@ -186,6 +188,7 @@ struct raft_message raft_message_of(const struct peer_raft_request_message *wire
         .accepted = (wire->flags & FLAG_ACCEPTED) != 0,
         .transfer = (wire->flags & FLAG_TRANSFER) != 0,
         .sleep = (wire->flags & FLAG_SLEEP) != 0,
+        .withdrawn = (wire->flags & FLAG_WITHDRAWN) != 0,
         .term = (uint64_t)wire->term,
         .index = (uint64_t)wire->index,
         .log_term = (uint64_t)wire->log_term,

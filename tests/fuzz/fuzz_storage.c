@@ -61,7 +61,7 @@ static size_t mend_piece(uint8_t *at, size_t left, uint64_t sequence)
     struct journal_piece_header header;
     memcpy(&header, at, sizeof header);
     header.sequence = sequence;
-    header.kind = (uint8_t)(1 + header.kind % JOURNAL_FORGET);
+    header.kind = (uint8_t)(1 + header.kind % JOURNAL_ANEW);
     header.length %= 2000;
     header.index = header.index % 100 + 1;
     size_t padded = sizeof header + journal_piece_padded(header.length);

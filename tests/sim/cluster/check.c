@@ -89,6 +89,7 @@ void check_end(void)
     check_members_forget();
     check_strays_forget();
     check_steps_forget();
+    check_losses_forget();
     struct term_leader *leader;
     struct term_leader *next_leader;
     HASH_ITER(hh, leaders, leader, next_leader) {
@@ -208,6 +209,12 @@ static void check_exchange(const struct group *group, const struct term_leader *
                        all_vote_in(leader->members, leader->member_count, members, count));
     world_require(is_allowed, "group %" PRIu64 ": node %d exchanges voters in one step, at entry %"
                   PRIu64, group->id, leader->node, raft_members_index(group->raft));
+    for (size_t i = 0; i < count; i++) {
+        uint8_t before = flags_in(leader->members, leader->member_count, members[i].id);
+        if ((members[i].flags & RAFT_VOTER) != 0 && (before & RAFT_VOTER) == 0) {
+            check_losses_voter(group, members[i].id);
+        }
+    }
 }
 
 static void note_members(const struct group *group, struct term_leader *leader)

@@ -13,6 +13,7 @@
 
 struct group;
 struct journal_op;
+struct raft_message;
 
 /* Nothing is known yet; and forgets it again. */
 void check_start(void);
@@ -37,8 +38,16 @@ void check_members_forget(void);
 void check_strays_submitted(const struct journal_op *op);
 void check_strays_forget(void);
 
-/* Forgets which leaders were confirmed. */
+/* Forgets what was proposed. */
 void check_steps_forget(void);
+
+/* Who lost its part of a group: sees what the journal is given; a disk is lost, and all that was
+ * known of it; who lost its part does not vote, and is not made a voter. */
+void check_losses_submitted(const struct journal_op *op);
+void check_losses_disk_lost(int32_t node);
+void check_losses_vote(const struct group *group, const struct raft_message *message);
+void check_losses_voter(const struct group *group, int32_t voter);
+void check_losses_forget(void);
 
 /* Compares all replicas' logs: where they begin and end, and their epochs. */
 void check_replicas(void);

@@ -1,5 +1,5 @@
 /* Promises that are kept or broken in one place, looked at right there (the linker wraps the
- * functions): what is told to other nodes, proposed, forgotten, believed and taken over. */
+ * functions): what is told to other nodes, proposed, forgotten and taken over. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,10 +8,7 @@
 #include "base/memory.h"
 #include "broker/controller/image.h"
 #include "broker/controller/topic_image.h"
-#include "broker/group/confirm.h"
 #include "broker/group/group.h"
-#include "broker/group/group_loss.h"
-#include "broker/group/group_move.h"
 #include "broker/group/in_sync.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
@@ -73,6 +70,7 @@ void __wrap_peers_send(struct shard *shard, uint64_t group, const struct raft_me
     const struct group *from = replicas_group(shard->replicas, group);
     if (from != NULL) {
         check_vote(from, message);
+        check_losses_vote(from, message);
         check_match(from, message);
     }
     __real_peers_send(shard, group, message);
@@ -198,6 +196,11 @@ enum { PROPOSED_KEPT_MOST = 4096 };
 static struct proposed proposed[PROPOSED_KEPT_MOST]; /* a ring */
 static size_t proposed_count;
 
+void check_steps_forget(void)
+{
+    proposed_count = 0;
+}
+
 void __real_producer_state_propose(struct producer_state *state,
                                    const struct producer_batch *batch);
 void __wrap_producer_state_propose(struct producer_state *state,
@@ -300,118 +303,6 @@ enum status __wrap_log_dir_complete(struct log_dir *dir)
         }
     }
     return __real_log_dir_complete(dir);
-}
-
-/* ---- What is believed ---------------------------------------------------------------------- */
-
-/* A majority said that this leader still was one. */
-struct confirmed {
-    uint64_t group;
-    uint64_t term;
-    uint64_t at_ns;
-};
-
-static struct confirmed *confirmed;
-static size_t confirmed_count;
-static size_t confirmed_capacity;
-
-void check_steps_forget(void)
-{
-    free(confirmed);
-    confirmed = NULL;
-    confirmed_count = 0;
-    confirmed_capacity = 0;
-    proposed_count = 0;
-}
-
-void __real_confirms_ready(struct group *group, uint64_t round, uint64_t index);
-void __wrap_confirms_ready(struct group *group, uint64_t round, uint64_t index);
-
-void __wrap_confirms_ready(struct group *group, uint64_t round, uint64_t index)
-{
-    uint64_t term = raft_term(group->raft);
-    size_t at = 0;
-    while (at < confirmed_count &&
-           (confirmed[at].group != group->id || confirmed[at].term != term)) {
-        at++;
-    }
-    if (at == confirmed_capacity) {
-        confirmed_capacity = confirmed_capacity * 2 + 16;
-        confirmed = memory_resize(confirmed, confirmed_capacity, sizeof *confirmed);
-    }
-    confirmed_count += at == confirmed_count;
-    confirmed[at] = (struct confirmed){group->id, term, world.now_ns};
-    __real_confirms_ready(group, round, index);
-}
-
-/* That leader, or one after it: since the process began. */
-static bool was_confirmed(uint64_t group, uint64_t term)
-{
-    bool was = false;
-    for (size_t i = 0; i < confirmed_count && !was; i++) {
-        was = confirmed[i].group == group && confirmed[i].term <= term &&
-              confirmed[i].at_ns >= node_current()->start_ns;
-    }
-    return was;
-}
-
-bool __real_group_loss_lets_pass(struct group *group, const struct raft_message *message);
-bool __wrap_group_loss_lets_pass(struct group *group, const struct raft_message *message);
-
-/* Whether the group moves here from others. */
-static bool comes_by_move(const struct group *group)
-{
-    int32_t count = 0;
-    bool was_here = false;
-    const struct partition_group *place = group_place(group);
-    const int32_t *original = place == NULL ? NULL : partition_group_original(place, &count);
-    for (int32_t i = 0; i < count; i++) {
-        was_here = was_here || original[i] == node_current()->id;
-    }
-    return place != NULL && !was_here;
-}
-
-/* Whether this node is a voter by what is in its own log. */
-static bool votes_by_its_log(const struct group *group)
-{
-    size_t count;
-    bool votes = false;
-    const struct raft_member *members = raft_members(group->raft, &count);
-    for (size_t i = 0; i < count; i++) {
-        votes = votes || (members[i].id == node_current()->id &&
-                          (members[i].flags & RAFT_VOTER) != 0);
-    }
-    return votes;
-}
-
-/* Who lost its part listens to a leader that was confirmed since, and to none before that one; and
- * so does who may have been a replica before. */
-bool __wrap_group_loss_lets_pass(struct group *group, const struct raft_message *message)
-{
-    bool passes = __real_group_loss_lets_pass(group, message);
-    bool is_leaders = message->kind == RAFT_APPEND || message->kind == RAFT_HEARTBEAT;
-    bool is_empty = raft_last_index(group->raft) == 0;
-    bool is_wary = group->loss != NULL || (is_empty && comes_by_move(group));
-    world_require(!passes || !is_leaders || !is_wary || was_confirmed(group->id, message->term),
-                  "group %" PRIu64 ": node %d, which lost its part, believes node %d in term %"
-                  PRIu64, group->id, node_current()->id, message->from, message->term);
-    return passes;
-}
-
-bool __real_group_loss_is_over(struct group *group);
-bool __wrap_group_loss_is_over(struct group *group);
-
-/* And it votes again only in a term that is not before that leader's, or when its own log makes it
- * a voter. */
-bool __wrap_group_loss_is_over(struct group *group)
-{
-    bool is_over = __real_group_loss_is_over(group);
-    bool is_made_voter = comes_by_move(group) && votes_by_its_log(group);
-    world_require(!is_over || is_made_voter || was_confirmed(group->id, raft_term(group->raft)),
-                  "group %" PRIu64 ": node %d, which lost its part, votes again in term %" PRIu64
-                  ", before that of every leader it may believe", group->id, node_current()->id,
-                  raft_term(group->raft));
-    return is_over;
 }
 
 /* ---- What is taken over -------------------------------------------------------------------- */

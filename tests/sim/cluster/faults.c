@@ -212,11 +212,7 @@ static bool may_lose_disk(void)
     }
     for (int i = 0; i < cluster.count; i++) {
         struct sim_node *node = &cluster.nodes[i];
-        if (node->lost_disk && node->broker != NULL && node->broker->metadata != NULL &&
-            node->broker->metadata->announced && !log_dir_is_incomplete(node->broker->log_dir)) {
-            node->lost_disk = false;
-        }
-        if (node->lost_disk) {
+        if (!node_is_whole(node)) {
             return false;
         }
     }

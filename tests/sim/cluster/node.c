@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/group/replicas.h"
+#include "broker/server/metadata_state.h"
 #include "broker/server/storage_watch.h"
 #include "io/clock.h"
 #include "tests/sim/cluster/check.h"
@@ -101,6 +102,7 @@ void __wrap_journal_submit(struct journal *journal, struct journal_op *op)
 {
     current->journal_has_work = true;
     check_strays_submitted(op);
+    check_losses_submitted(op);
     __real_journal_submit(journal, op);
 }
 
@@ -429,8 +431,28 @@ void node_lose_disk(struct sim_node *node)
     world_say("node %d loses its disk", node->id);
     enter(node);
     sim_disk_reset(world_random(UINT32_MAX));
+    check_losses_disk_lost(node->id);
     node->lost_disk = true;
     leave();
+}
+
+bool node_is_whole(struct sim_node *node)
+{
+    struct broker *broker = node->broker;
+    if (!node->lost_disk) {
+        return true;
+    }
+    if (broker == NULL || broker->metadata == NULL || !broker->metadata->announced ||
+        log_dir_is_incomplete(broker->log_dir) || atomic_load(&broker->groups_catching_up) > 0) {
+        return false;
+    }
+    for (int i = 0; i < broker->shard_count; i++) {
+        if (!broker->shards[i].replicas->has_image) {
+            return false;
+        }
+    }
+    node->lost_disk = false;
+    return true;
 }
 
 static bool is_checkpoint(const char *path)

@@ -94,6 +94,9 @@ void node_mend_disk(struct sim_node *node);
 /* Its whole data directory is lost; the node is down. */
 void node_lose_disk(struct sim_node *node);
 
+/* Whether it has made up for the disk or the checkpoint that it lost, or has lost none. */
+bool node_is_whole(struct sim_node *node);
+
 /* A bit of one of its checkpoints flips; the node is down. */
 void node_rot_checkpoint(struct sim_node *node);
 

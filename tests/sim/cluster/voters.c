@@ -115,9 +115,7 @@ bool voters_are_settled(void)
 static bool is_one_lost(void)
 {
     for (int i = 0; i < cluster.count; i++) {
-        const struct sim_node *node = &cluster.nodes[i];
-        if (node->lost_disk &&
-            (node->broker == NULL || log_dir_is_incomplete(node->broker->log_dir))) {
+        if (!node_is_whole(&cluster.nodes[i])) {
             return true;
         }
     }

@@ -147,6 +147,8 @@ static struct journal_record make_record(struct world *world, unsigned number)
     if (record.kind == JOURNAL_VOTE) {
         result.voted_for = (int32_t)(serial % 1000) - 1;
         result.entry_kind = 0;
+        result.tag = (uint32_t)(serial % 5);
+        result.index = serial % 11;
         group->last_vote = serial;
     } else if (record.kind == JOURNAL_TRUNCATE) {
         result.entry_kind = 0;

@@ -131,6 +131,22 @@ START_TEST(answers_that_cannot_be_are_ignored)
 }
 END_TEST
 
+START_TEST(a_leader_knows_who_may_not_vote)
+{
+    struct node node;
+    struct raft_peer_info info;
+    struct raft_message reply = {
+        .kind = RAFT_APPEND_REPLY, .accepted = true, .from = 2, .term = 1, .withdrawn = true};
+    open_leader(&node, NULL);
+    node_message(&node, reply);
+    ck_assert(raft_peer_info(node.raft, 2, &info) && info.withdrawn);
+    reply = (struct raft_message){.kind = RAFT_HEARTBEAT_REPLY, .from = 2, .term = 1};
+    node_message(&node, reply);
+    ck_assert(raft_peer_info(node.raft, 2, &info) && !info.withdrawn);
+    node_close(&node);
+}
+END_TEST
+
 START_TEST(eager_commit_tells_idle_peers_at_once)
 {
     struct raft_limits limits = raft_limits_default;
@@ -175,6 +191,7 @@ int main(void)
     tcase_add_test(tests, entries_of_all_messages_stay_valid_while_the_list_grows);
     tcase_add_test(tests, majority_without_the_leaders_own_disk_commits);
     tcase_add_test(tests, answers_that_cannot_be_are_ignored);
+    tcase_add_test(tests, a_leader_knows_who_may_not_vote);
     tcase_add_test(tests, eager_commit_tells_idle_peers_at_once);
     tcase_add_test(tests, follower_at_rest_is_small);
     suite_add_tcase(suite, tests);

@@ -27,14 +27,18 @@ struct fixture {
     uint64_t first_replayed[GROUPS + 1];
     uint64_t last_replayed[GROUPS + 1];
     uint64_t vote[GROUPS + 1];
+    uint32_t tag[GROUPS + 1];   /* of the vote */
+    uint64_t index[GROUPS + 1];
     unsigned damages;
 };
 
 static void replay(void *context, const struct journal_record *record)
 {
     struct fixture *f = context;
-    if (record->kind == JOURNAL_VOTE) {
+    if (record->kind == JOURNAL_VOTE || record->kind == JOURNAL_ANEW) {
         f->vote[record->group] = record->term;
+        f->tag[record->group] = record->tag;
+        f->index[record->group] = record->index;
     }
     if (record->kind == JOURNAL_ENTRY) {
         if (f->first_replayed[record->group] == 0) {
@@ -152,7 +156,9 @@ START_TEST(files_are_used_again_and_votes_move_on)
     struct fixture f;
     struct journal_stats stats;
     start(&f);
-    submit(&f, (struct journal_record){.kind = JOURNAL_VOTE, .group = 3, .term = 77}, NULL);
+    submit(&f, (struct journal_record){.kind = JOURNAL_VOTE, .group = 3, .term = 77, .tag = 8,
+        .index = 9}, NULL);
+    submit(&f, (struct journal_record){.kind = JOURNAL_ANEW, .group = 2, .term = 66}, NULL);
     f.mark_under_pressure = true;
     for (unsigned lap = 0; lap < 10; lap++) {
         for (unsigned i = 0; i < 100; i++) {
@@ -165,12 +171,15 @@ START_TEST(files_are_used_again_and_votes_move_on)
         ck_assert_int_eq(try_open(&f), STATUS_OK);
         ck_assert_uint_eq(f.damages, 0);
         ck_assert_uint_eq(f.vote[3], 77);
+        ck_assert_uint_eq(f.tag[3], 8);
+        ck_assert_uint_eq(f.index[3], 9);
+        ck_assert_uint_eq(f.vote[2], 66);
         for (unsigned group = 1; group <= 2; group++) {
             ck_assert_uint_eq(f.last_replayed[group], f.next_index[group] - 1);
             ck_assert(lap == 0 || f.first_replayed[group] > 1);
         }
     }
-    ck_assert_uint_eq(f.done, 1001);
+    ck_assert_uint_eq(f.done, 1002);
     ck_assert_uint_gt(f.pressures, 5);
     stop(&f);
 }

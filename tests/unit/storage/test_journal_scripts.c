@@ -3,7 +3,7 @@
  * A case is a script of words and the replay expected at its last `o`:
  *   eG.I  entry I of group G          EG.I  the same with a payload longer than a file
  *   vG.T  vote of term T              tG.I  entries of G from I on are void
- *   mG.I  mark                        fG    forget
+ *   mG.I  mark                        fG    forget                aG.T  forget, and a vote in one
  *   w     the writer works until it is idle, no time passes
  *   s     time passes: the last frame is vouched for
  *   c     close    k  kill            o     open; only the last one's replay counts
@@ -80,6 +80,8 @@ static const struct script scripts[] = {
         JOURNAL_FLUSH_INTERVAL},
     {'Z', "what lay behind a cut stays away when others take its place",
         "o e1.1 w s e1.2 w e1.3 w k ?3+0 o e2.1 w k o", "e1.1 e2.1", JOURNAL_FLUSH_INTERVAL},
+    {'[', "who begins anew has a vote and nothing else",
+        "o e1.1 v1.3 w a1.4 e1.2 w k o", "e1.1 v1.3 a1.4 e1.2"},
 };
 
 struct fixture {
@@ -110,8 +112,12 @@ static void replay(void *context, const struct journal_record *record)
         snprintf(word, sizeof word, "%c%llu.%llu", letter, group, index);
         break;
     case JOURNAL_VOTE:
+    case JOURNAL_ANEW:
         ck_assert_int_eq(record->voted_for, 5);
-        snprintf(word, sizeof word, "v%llu.%llu", group, (unsigned long long)record->term);
+        ck_assert_uint_eq(record->tag, 6);
+        ck_assert_uint_eq(record->index, record->term + 7);
+        snprintf(word, sizeof word, "%c%llu.%llu", record->kind == JOURNAL_VOTE ? 'v' : 'a', group,
+            (unsigned long long)record->term);
         break;
     case JOURNAL_TRUNCATE:
         snprintf(word, sizeof word, "t%llu.%llu", group, index);
@@ -273,8 +279,9 @@ static void do_word(struct fixture *f, const char *word)
         submit(f, record, BIG_PAYLOAD);
         break;
     case 'v':
-        submit(f, (struct journal_record){.kind = JOURNAL_VOTE, .group = group, .term = number,
-            .voted_for = 5}, 0);
+    case 'a':
+        submit(f, (struct journal_record){.kind = word[0] == 'v' ? JOURNAL_VOTE : JOURNAL_ANEW,
+            .group = group, .term = number, .voted_for = 5, .tag = 6, .index = number + 7}, 0);
         break;
     case 't':
         record.kind = JOURNAL_TRUNCATE;

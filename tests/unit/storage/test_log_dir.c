@@ -53,18 +53,6 @@ START_TEST(a_new_directory_with_peers_is_incomplete_until_it_is_said_to_be_compl
     ck_assert_int_eq(log_dir_open(&settings, &dir), STATUS_OK);
     ck_assert(!log_dir_is_incomplete(dir));
     ck_assert_int_eq(log_dir_complete(dir), STATUS_OK);
-    for (int i = 0; i < 2; i++) { /* something of it was lost */
-        ck_assert_int_eq(log_dir_lack(dir), STATUS_OK);
-        ck_assert(log_dir_is_incomplete(dir));
-        ck_assert(!log_dir_is_renewed(dir));
-    }
-    log_dir_close(dir);
-    ck_assert_int_eq(log_dir_open(&settings, &dir), STATUS_OK);
-    ck_assert(log_dir_is_incomplete(dir));
-    ck_assert_int_eq(log_dir_complete(dir), STATUS_OK);
-    log_dir_close(dir);
-    ck_assert_int_eq(log_dir_open(&settings, &dir), STATUS_OK);
-    ck_assert(!log_dir_is_incomplete(dir));
     log_dir_close(dir);
     settings = (struct log_dir_settings){support_path(directory, "b"), 3, NULL, false};
     ck_assert_int_eq(log_dir_open(&settings, &dir), STATUS_OK);

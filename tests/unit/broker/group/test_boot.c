@@ -52,6 +52,39 @@ START_TEST(latest_vote_counts)
 }
 END_TEST
 
+/* That a group is held back is known until a vote says that it is not. */
+START_TEST(a_loss_is_kept_with_the_vote)
+{
+    struct boot boot = {0};
+    entry(&boot, 1, 1, 1);
+    record(&boot, JOURNAL_MARK, 1, 1);
+    boot_replay(&boot, &(struct journal_record){
+                           .kind = JOURNAL_VOTE, .group = 1, .term = 4, .voted_for = 2});
+    ck_assert_uint_eq(boot_find(&boot, 1)->loss, BOOT_NOTHING_LOST);
+    boot_replay(&boot, &(struct journal_record){
+                           .kind = JOURNAL_ANEW, .group = 1, .voted_for = -1, .tag = BOOT_LOST});
+    const struct journal_boot *part = boot_find(&boot, 1);
+    ck_assert_uint_eq(part->loss, BOOT_LOST);
+    ck_assert_uint_eq(part->mark, 0);
+    ck_assert_uint_eq(part->vote_term, 0);
+    ck_assert_int_eq(part->voted_for, -1);
+    boot_replay(&boot, &(struct journal_record){.kind = JOURNAL_VOTE,
+                                                .group = 1,
+                                                .term = 5,
+                                                .voted_for = -1,
+                                                .tag = BOOT_TOLD,
+                                                .index = 17});
+    entry(&boot, 1, 1, 5);
+    ck_assert_uint_eq(part->loss, BOOT_TOLD);
+    ck_assert_uint_eq(part->catch_up_to, 17);
+    ck_assert_uint_eq(part->count, 1);
+    boot_replay(&boot, &(struct journal_record){
+                           .kind = JOURNAL_VOTE, .group = 1, .term = 5, .voted_for = 1});
+    ck_assert_uint_eq(part->loss, BOOT_NOTHING_LOST);
+    boot_free(&boot);
+}
+END_TEST
+
 START_TEST(entries_and_truncations_reach_raft_in_order)
 {
     struct boot boot = {0};
@@ -237,6 +270,7 @@ int main(void)
     TCase *tests = tcase_create("boot");
     tcase_add_test(tests, marks_drop_what_they_cover);
     tcase_add_test(tests, latest_vote_counts);
+    tcase_add_test(tests, a_loss_is_kept_with_the_vote);
     tcase_add_test(tests, entries_and_truncations_reach_raft_in_order);
     tcase_add_test(tests, a_followers_journal_of_several_terms);
     tcase_add_test(tests, a_void_tail_behind_the_mark_does_not_come_back);

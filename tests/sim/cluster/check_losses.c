@@ -1,0 +1,213 @@
+/* Who lost its part of a group believes only a leader that was confirmed since, and votes when it
+ * has made up for the loss, whatever happens to its process meanwhile (the linker wraps the
+ * functions). What is held back, and since when, is seen in what the journals are given. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "broker/controller/topic_image.h"
+#include "broker/group/confirm.h"
+#include "broker/group/group_loss.h"
+#include "broker/group/group_move.h"
+#include "tests/sim/cluster/check.h"
+#include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/world.h"
+
+/* A majority said that this leader still was one. */
+struct confirmed {
+    uint64_t group;
+    uint64_t term;
+    uint64_t at_ns;
+};
+
+/* A group that a node lost its part of, until it has made up for that. */
+struct loss {
+    uint64_t group;
+    int32_t node;
+    bool is_written;             /* in the journal: it listens to somebody */
+    bool is_over;
+    uint64_t since_ns;
+};
+
+static struct confirmed *confirmed;
+static size_t confirmed_count;
+static size_t confirmed_capacity;
+static struct loss *losses;
+static size_t loss_count;
+static size_t loss_capacity;
+
+void check_losses_forget(void)
+{
+    free(confirmed);
+    confirmed = NULL;
+    confirmed_count = 0;
+    confirmed_capacity = 0;
+    free(losses);
+    losses = NULL;
+    loss_count = 0;
+    loss_capacity = 0;
+}
+
+/* The latest one; null: there was none. */
+static struct loss *loss_of(int32_t node, uint64_t group)
+{
+    struct loss *found = NULL;
+    for (size_t i = 0; i < loss_count && found == NULL; i++) {
+        found = losses[i].group == group && losses[i].node == node ? &losses[i] : NULL;
+    }
+    return found;
+}
+
+static void note_loss(int32_t node, uint64_t group)
+{
+    struct loss *loss = loss_of(node, group);
+    if (loss == NULL) {
+        if (loss_count == loss_capacity) {
+            loss_capacity = loss_capacity * 2 + 16;
+            losses = memory_resize(losses, loss_capacity, sizeof *losses);
+        }
+        loss = &losses[loss_count++];
+    }
+    *loss = (struct loss){.group = group, .node = node, .since_ns = world.now_ns};
+}
+
+static void end_loss(int32_t node, uint64_t group)
+{
+    struct loss *loss = loss_of(node, group);
+    if (loss != NULL) {
+        loss->is_over = true;
+    }
+}
+
+void check_losses_submitted(const struct journal_op *op)
+{
+    for (size_t i = 0; i < op->record_count; i++) {
+        const struct journal_record *record = &op->records[i];
+        if (record->kind == JOURNAL_ANEW) {
+            note_loss(node_current()->id, record->group);
+        } else if (record->kind == JOURNAL_FORGET) {
+            end_loss(node_current()->id, record->group);
+        }
+    }
+}
+
+void check_losses_disk_lost(int32_t node)
+{
+    for (size_t i = 0; i < loss_count; i++) {
+        losses[i].is_over = losses[i].is_over || losses[i].node == node;
+    }
+}
+
+void check_losses_vote(const struct group *group, const struct raft_message *message)
+{
+    const struct loss *loss = loss_of(message->from, group->id);
+    bool is_vote = message->kind == RAFT_VOTE || message->kind == RAFT_PRE_VOTE ||
+                   (message->kind == RAFT_VOTE_REPLY && message->accepted) ||
+                   (message->kind == RAFT_PRE_VOTE_REPLY && message->accepted);
+    world_require(!is_vote || loss == NULL || !loss->is_written || loss->is_over,
+                  "group %" PRIu64 ": node %d, which lost its part and has not made up for it, "
+                  "votes in term %" PRIu64, group->id, message->from, message->term);
+}
+
+/* What the leader knows of it may be of an earlier stay of the group there, which goes just
+ * then. */
+void check_losses_voter(const struct group *group, int32_t voter)
+{
+    struct raft_peer_info peer;
+    bool is_peer = raft_peer_info(group->raft, voter, &peer);
+    world_require(!is_peer || !peer.withdrawn,
+                  "group %" PRIu64 ": node %d is made a voter and may not vote", group->id, voter);
+}
+
+void __real_confirms_ready(struct group *group, uint64_t round, uint64_t index);
+void __wrap_confirms_ready(struct group *group, uint64_t round, uint64_t index);
+
+void __wrap_confirms_ready(struct group *group, uint64_t round, uint64_t index)
+{
+    uint64_t term = raft_term(group->raft);
+    size_t at = 0;
+    while (at < confirmed_count &&
+           (confirmed[at].group != group->id || confirmed[at].term != term)) {
+        at++;
+    }
+    if (at == confirmed_capacity) {
+        confirmed_capacity = confirmed_capacity * 2 + 16;
+        confirmed = memory_resize(confirmed, confirmed_capacity, sizeof *confirmed);
+    }
+    confirmed_count += at == confirmed_count;
+    confirmed[at] = (struct confirmed){group->id, term, world.now_ns};
+    __real_confirms_ready(group, round, index);
+}
+
+/* That leader, or one before it: since the node lost its part. */
+static bool was_confirmed(uint64_t group, uint64_t term)
+{
+    const struct loss *loss = loss_of(node_current()->id, group);
+    bool was = false;
+    for (size_t i = 0; i < confirmed_count && loss != NULL && !was; i++) {
+        was = confirmed[i].group == group && confirmed[i].term <= term &&
+              confirmed[i].at_ns >= loss->since_ns;
+    }
+    return was;
+}
+
+/* Whether the group moves here from others. */
+static bool comes_by_move(const struct group *group)
+{
+    int32_t count = 0;
+    bool was_here = false;
+    const struct partition_group *place = group_place(group);
+    const int32_t *original = place == NULL ? NULL : partition_group_original(place, &count);
+    for (int32_t i = 0; i < count; i++) {
+        was_here = was_here || original[i] == node_current()->id;
+    }
+    return place != NULL && !was_here;
+}
+
+bool __real_group_loss_lets_pass(struct group *group, const struct raft_message *message);
+bool __wrap_group_loss_lets_pass(struct group *group, const struct raft_message *message);
+
+/* It listens to a leader that was confirmed since, and to none before that one; and so does who may
+ * have been a replica before. */
+bool __wrap_group_loss_lets_pass(struct group *group, const struct raft_message *message)
+{
+    bool passes = __real_group_loss_lets_pass(group, message);
+    struct loss *loss = loss_of(node_current()->id, group->id);
+    if (passes && loss != NULL && group->loss != NULL) {
+        loss->is_written = true;
+    }
+    bool is_leaders = message->kind == RAFT_APPEND || message->kind == RAFT_HEARTBEAT;
+    bool is_fresh = raft_last_index(group->raft) == 0 && raft_term(group->raft) == 0;
+    bool is_wary = group->loss != NULL || (is_fresh && comes_by_move(group));
+    world_require(!passes || !is_leaders || !is_wary || was_confirmed(group->id, message->term),
+                  "group %" PRIu64 ": node %d, which lost its part, believes node %d in term %"
+                  PRIu64, group->id, node_current()->id, message->from, message->term);
+    return passes;
+}
+
+bool __real_group_loss_is_over(struct group *group);
+bool __wrap_group_loss_is_over(struct group *group);
+
+/* And it votes again only in a term that is not before that leader's. */
+bool __wrap_group_loss_is_over(struct group *group)
+{
+    bool is_over = __real_group_loss_is_over(group);
+    world_require(!is_over || was_confirmed(group->id, raft_term(group->raft)),
+                  "group %" PRIu64 ": node %d, which lost its part, votes again in term %" PRIu64
+                  ", before that of every leader it may believe", group->id, node_current()->id,
+                  raft_term(group->raft));
+    if (is_over) {
+        end_loss(node_current()->id, group->id);
+    }
+    return is_over;
+}
+
+void __real_group_loss_none(struct group *group);
+void __wrap_group_loss_none(struct group *group);
+
+/* Nothing is known to anybody in a new cluster. */
+void __wrap_group_loss_none(struct group *group)
+{
+    end_loss(node_current()->id, group->id);
+    __real_group_loss_none(group);
+}
