@@ -13,11 +13,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-SEEDS = 600
+SEEDS = 1000
 # Those that only clusters show which change their voters.
 OF_VOTERS = ('VOTER_AT_ONCE', 'REMOVED_LEADER_STAYS', 'SNAPSHOT_LACKS_VOTERS',
              'REGISTERED_IN_SNAPSHOT')
-SECONDS = 120  # for one bug
+SECONDS = 240  # for one bug
 CRASHES = (-6, -11)
 
 
