@@ -75,8 +75,10 @@ void shard_timer_set(struct shard *shard, struct shard_timer *timer, uint64_t wa
         loop->timers = memory_resize(loop->timers, loop->timer_capacity, sizeof *loop->timers);
         loop->due_ns = memory_resize(loop->due_ns, loop->timer_capacity, sizeof *loop->due_ns);
     }
+    uint64_t due_ns = world.now_ns + wait_ms * MS_NS;
     loop->timers[loop->timer_count] = timer;
-    loop->due_ns[loop->timer_count++] = world.now_ns + wait_ms * MS_NS;
+    loop->due_ns[loop->timer_count++] = due_ns;
+    loop->next_ns = due_ns < loop->next_ns ? due_ns : loop->next_ns;
     node_wake(loop->node, wait_ms * MS_NS);
 }
 
@@ -89,6 +91,7 @@ void shard_timer_stop(struct shard_timer *timer)
     timer->set = false;
     for (size_t i = 0; i < loop->timer_count; i++) {
         if (loop->timers[i] == timer) {
+            loop->next_ns = loop->due_ns[i] == loop->next_ns ? 0 : loop->next_ns;
             loop->timer_count--;
             loop->timers[i] = loop->timers[loop->timer_count];
             loop->due_ns[i] = loop->due_ns[loop->timer_count];
@@ -129,6 +132,9 @@ static bool run_tasks(struct list *tasks)
     struct list now;
     struct list_link *at;
     bool any = false;
+    if (list_is_empty(tasks)) {
+        return false;
+    }
     list_init(&now);
     while ((at = list_pop_front(tasks)) != NULL) {
         list_push_back(&now, at);
@@ -154,18 +160,30 @@ static bool run_mail(struct shard *shard)
     return any;
 }
 
-bool loop_run(struct sim_loop *loop)
+/* Timers and the tick. */
+static bool run_due(struct sim_loop *loop)
 {
-    struct shard *shard = loop->shard;
+    if (world.now_ns < loop->next_ns) {
+        return false;
+    }
     bool any = run_timers(loop);
     if (world.now_ns >= loop->tick_ns) {
         loop->tick_ns = world.now_ns + (uint64_t)SHARD_TICK_MS * MS_NS;
-        shard->tick(shard);
+        loop->next_ns = 0;
+        loop->shard->tick(loop->shard);
         loop->node->journal_has_work = true; /* seals, delayed deletions */
         loop->node->writer_has_work = true;
         any = true;
     }
-    any |= run_mail(shard);
+    return any;
+}
+
+bool loop_run(struct sim_loop *loop)
+{
+    struct shard *shard = loop->shard;
+    bool any = run_due(loop);
+    any |= atomic_load_explicit(&shard->mailbox.newest, memory_order_relaxed) != NULL &&
+           run_mail(shard);
     while (run_tasks(&shard->after)) {
         any = true;
     }
@@ -176,12 +194,16 @@ bool loop_run(struct sim_loop *loop)
     return any;
 }
 
-uint64_t loop_next_ns(const struct sim_loop *loop)
+uint64_t loop_next_ns(struct sim_loop *loop)
 {
+    if (loop->next_ns > 0) {
+        return loop->next_ns;
+    }
     uint64_t next = loop->tick_ns;
     for (size_t i = 0; i < loop->timer_count; i++) {
         next = loop->due_ns[i] < next ? loop->due_ns[i] : next;
     }
+    loop->next_ns = next;
     return next;
 }
 

@@ -11,6 +11,6 @@ struct sim_loop;
 bool loop_run(struct sim_loop *loop);
 
 /* When something is due next. */
-uint64_t loop_next_ns(const struct sim_loop *loop);
+uint64_t loop_next_ns(struct sim_loop *loop);
 
 #endif

@@ -22,6 +22,7 @@ struct sim_loop {
     size_t timer_count;
     size_t timer_capacity;
     uint64_t tick_ns;            /* of the next tick */
+    uint64_t next_ns;            /* nothing is due before; 0: it is to be looked for */
 };
 
 struct sim_node {

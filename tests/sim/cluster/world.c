@@ -6,12 +6,20 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "tests/sim/sim_clock.h"
 
-/* The events are a heap, flat so that few cache lines are touched. */
-enum { BRANCHES = 4 };
+/* The turns are a heap. All turns below one lie in one cache line, and are always four. */
+enum {
+    BRANCHES = 4,
+    LINE_BYTES = BRANCHES * sizeof(struct world_turn),
+    PLACE_BITS = 20,
+    FIRST_CAPACITY = 256
+};
+
+_Static_assert(sizeof(struct world_turn) == 16 && LINE_BYTES == 64, "four turns are a cache line");
 
 struct world world;
 
@@ -22,11 +30,21 @@ void world_start(uint64_t seed, bool verbose)
     sim_clock_reset(seed);
 }
 
+/* The first turn is the last of its line, so that those below each other one begin a line. */
+static void *lines_of(const struct world_turn *turns)
+{
+    return turns == NULL ? NULL : (char *)(uintptr_t)turns - (LINE_BYTES - sizeof *turns);
+}
+
 void world_end(void)
 {
+    free(lines_of(world.turns));
     free(world.events);
+    free(world.free_places);
+    world.turns = NULL;
     world.events = NULL;
-    world.event_count = 0;
+    world.free_places = NULL;
+    world.turn_count = 0;
     world.event_capacity = 0;
 }
 
@@ -51,67 +69,95 @@ void world_note(uint64_t what)
     world.trace ^= world.trace >> 29;
 }
 
-static bool is_before(const struct world_event *a, const struct world_event *b)
+/* Without a branch, which nobody could predict. */
+static inline bool is_before(const struct world_turn *a, const struct world_turn *b)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+    return (bool)((a->at_ns < b->at_ns) | ((a->at_ns == b->at_ns) & (a->order < b->order)));
+}
+
+static void grow(void)
+{
+    size_t capacity = world.event_capacity == 0 ? FIRST_CAPACITY : world.event_capacity * 2;
+    size_t room = capacity + (size_t)2 * BRANCHES; /* of whole lines */
+    assert(capacity <= (size_t)1 << PLACE_BITS);
+    struct world_turn *turns = aligned_alloc(LINE_BYTES, room * sizeof *turns);
+    assert(turns != NULL);
+    memset(turns, 0xff, room * sizeof *turns);
+    turns += BRANCHES - 1;
+    if (world.turn_count > 0) {
+        memcpy(turns, world.turns, world.turn_count * sizeof *turns);
+    }
+    free(lines_of(world.turns));
+    world.turns = turns;
+    world.events = memory_resize(world.events, capacity, sizeof *world.events);
+    world.free_places = memory_resize(world.free_places, capacity, sizeof *world.free_places);
+    for (size_t i = world.event_capacity; i < capacity; i++) {
+        world.free_places[i] = (uint32_t)i;
+    }
+    world.event_capacity = capacity;
 }
 
 void world_after(uint64_t wait_ns, void (*run)(void *context, uint64_t tag), void *context,
                  uint64_t tag)
 {
-    if (world.event_count == world.event_capacity) {
-        world.event_capacity = world.event_capacity * 2 + 256;
-        world.events = memory_resize(world.events, world.event_capacity, sizeof *world.events);
+    if (world.turn_count == world.event_capacity) {
+        grow();
     }
-    struct world_event event = {world.now_ns + wait_ns, world.order++, run, context, tag};
-    size_t at = world.event_count++;
-    while (at > 0 && is_before(&event, &world.events[(at - 1) / BRANCHES])) {
-        world.events[at] = world.events[(at - 1) / BRANCHES];
+    size_t at = world.turn_count++;
+    uint32_t place = world.free_places[at];
+    world.events[place] = (struct world_event){run, context, tag};
+    struct world_turn turn = {world.now_ns + wait_ns, world.order++ << PLACE_BITS | place};
+    while (at > 0 && is_before(&turn, &world.turns[(at - 1) / BRANCHES])) {
+        world.turns[at] = world.turns[(at - 1) / BRANCHES];
         at = (at - 1) / BRANCHES;
     }
-    world.events[at] = event;
+    world.turns[at] = turn;
 }
 
-/* The earliest of the events below one in the heap. */
-static size_t first_below(size_t at)
+/* The earliest of the turns below one in the heap. */
+static inline size_t first_below(size_t at)
 {
     size_t child = BRANCHES * at + 1;
-    size_t end = child + BRANCHES < world.event_count ? child + BRANCHES : world.event_count;
-    size_t first = child;
-    while (++child < end) {
-        first = is_before(&world.events[child], &world.events[first]) ? child : first;
-    }
-    return first;
+    const struct world_turn *below = &world.turns[child];
+    size_t left = is_before(&below[1], &below[0]) ? 1 : 0;
+    size_t right = is_before(&below[3], &below[2]) ? 3 : 2;
+    return child + (is_before(&below[right], &below[left]) ? right : left);
 }
 
-static struct world_event take_first(void)
+/* The turn of the earliest event, taken out of the heap. */
+static struct world_turn take_first(void)
 {
-    struct world_event first = world.events[0];
-    struct world_event last = world.events[--world.event_count];
+    struct world_turn first = world.turns[0];
+    size_t count = --world.turn_count;
+    struct world_turn last = world.turns[count];
+    world.turns[count] = (struct world_turn){UINT64_MAX, UINT64_MAX};
     size_t at = 0;
-    for (;;) {
+    while (BRANCHES * at + 1 < count) {
         size_t child = first_below(at);
-        if (child >= world.event_count || !is_before(&world.events[child], &last)) {
+        if (!is_before(&world.turns[child], &last)) {
             break;
         }
-        world.events[at] = world.events[child];
+        world.turns[at] = world.turns[child];
         at = child;
     }
-    if (world.event_count > 0) {
-        world.events[at] = last;
+    if (count > 0) {
+        world.turns[at] = last;
     }
     return first;
 }
 
 bool world_next(uint64_t until_ns)
 {
-    if (world.event_count == 0 || world.events[0].at_ns > until_ns) {
+    if (world.turn_count == 0 || world.turns[0].at_ns > until_ns) {
         world.now_ns = until_ns;
         return false;
     }
-    struct world_event event = take_first();
-    assert(event.at_ns >= world.now_ns);
-    world.now_ns = event.at_ns;
+    struct world_turn turn = take_first();
+    uint32_t place = (uint32_t)(turn.order & ((1u << PLACE_BITS) - 1));
+    struct world_event event = world.events[place];
+    world.free_places[world.turn_count] = place;
+    assert(turn.at_ns >= world.now_ns);
+    world.now_ns = turn.at_ns;
     world.events_run++;
     event.run(event.context, event.tag);
     return true;

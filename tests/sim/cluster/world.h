@@ -12,12 +12,17 @@
 
 enum { MS_NS = 1000000 };
 
+/* What happens at a time. */
 struct world_event {
-    uint64_t at_ns;
-    uint64_t order;
     void (*run)(void *context, uint64_t tag);
     void *context;
     uint64_t tag;
+};
+
+/* Where an event stands in the order, and which it is. */
+struct world_turn {
+    uint64_t at_ns;
+    uint64_t order;              /* and in the low bits the event's place */
 };
 
 struct world {
@@ -28,9 +33,11 @@ struct world {
     uint64_t trace;              /* hash of all that happened */
     uint64_t events_run;
     bool verbose;
-    struct world_event *events;  /* a heap */
-    size_t event_count;
-    size_t event_capacity;
+    struct world_turn *turns;    /* a heap; behind its end there are turns that never come */
+    size_t turn_count;
+    struct world_event *events;  /* in any order */
+    uint32_t *free_places;       /* among them */
+    size_t event_capacity;       /* of all three */
 };
 
 extern struct world world;
