@@ -68,6 +68,8 @@ struct written {
 
 static struct written *producers;
 static struct term_leader *leaders;
+static struct term_leader **last_seen; /* that was seen of each group, whose ids are dense */
+static size_t last_seen_count;
 static struct committed *batches;
 static int64_t committed_ends[MODEL_PARTITIONS];
 
@@ -96,6 +98,9 @@ void check_end(void)
         HASH_DEL(leaders, leader);
         free(leader);
     }
+    free(last_seen);
+    last_seen = NULL;
+    last_seen_count = 0;
     struct written *producer;
     struct written *next_producer;
     HASH_ITER(hh, producers, producer, next_producer) {
@@ -242,27 +247,51 @@ static void check_changes(const struct group *group, struct term_leader *leader)
     }
 }
 
+static struct term_leader *new_leader(const struct sim_node *node, const struct group *group)
+{
+    struct term_leader *leader = memory_new_zero(1, sizeof *leader);
+    leader->key.group = group->id;
+    leader->key.term = raft_term(group->raft);
+    leader->node = node->id;
+    leader->commit = raft_commit_index(group->raft);
+    note_members(group, leader);
+    HASH_ADD(hh, leaders, key, sizeof leader->key, leader);
+    world_say("group %" PRIu64 ": node %d leads term %" PRIu64, group->id, node->id,
+              leader->key.term);
+    world_note(group->id * 64 + leader->key.term);
+    return leader;
+}
+
+/* Who was seen to lead the group in its term; null: nobody yet. */
+static struct term_leader *find_leader(const struct group *group)
+{
+    uint64_t term = raft_term(group->raft);
+    if (group->id >= last_seen_count) {
+        size_t count = (size_t)group->id * 2 + 16;
+        last_seen = memory_resize(last_seen, count, sizeof *last_seen);
+        memset(last_seen + last_seen_count, 0, (count - last_seen_count) * sizeof *last_seen);
+        last_seen_count = count;
+    }
+    struct term_leader *known = last_seen[group->id];
+    if (known == NULL || known->key.term != term) {
+        struct term_leader probe;
+        memset(&probe, 0, sizeof probe);
+        probe.key.group = group->id;
+        probe.key.term = term;
+        HASH_FIND(hh, leaders, &probe.key, sizeof probe.key, known);
+    }
+    return known;
+}
+
 static void note_leader(const struct sim_node *node, const struct group *group)
 {
-    struct term_leader *known = NULL;
-    struct term_leader probe;
-    memset(&probe, 0, sizeof probe);
-    probe.key.group = group->id;
-    probe.key.term = raft_term(group->raft);
-    HASH_FIND(hh, leaders, &probe.key, sizeof probe.key, known);
+    struct term_leader *known = find_leader(group);
     if (known == NULL) {
-        known = memory_new_zero(1, sizeof *known);
-        known->key = probe.key;
-        known->node = node->id;
-        known->commit = raft_commit_index(group->raft);
-        note_members(group, known);
-        HASH_ADD(hh, leaders, key, sizeof known->key, known);
-        world_say("group %" PRIu64 ": node %d leads term %" PRIu64, group->id, node->id,
-                  probe.key.term);
-        world_note(group->id * 64 + probe.key.term);
+        known = new_leader(node, group);
     }
+    last_seen[group->id] = known;
     world_require(known->node == node->id, "group %" PRIu64 " has two leaders in term %" PRIu64
-                  ": nodes %d and %d", group->id, probe.key.term, known->node, node->id);
+                  ": nodes %d and %d", group->id, known->key.term, known->node, node->id);
     check_commit(group, known);
     check_changes(group, known);
 }

@@ -4,70 +4,68 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <uthash.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "broker/group/group.h"
 #include "broker/group/group_members.h"
-#include "protocol/crc32c.h"
 #include "tests/sim/cluster/check.h"
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
 
 struct change {
     uint64_t index;
-    uint32_t members;            /* a checksum */
+    uint64_t members;            /* a checksum */
 };
 
 struct history {
-    uint64_t group;
     struct change *changes;      /* by rising index */
     size_t count;
     size_t capacity;
-    UT_hash_handle hh;
 };
 
-static struct history *histories;
+static struct history *histories; /* by group, whose ids are dense */
+static size_t history_count;
 
 /* Whatever the order in which they are listed. */
-static uint32_t checksum(const struct group *group)
+static uint64_t checksum(const struct group *group)
 {
     struct raft_member alone = {.id = node_current()->id, .flags = RAFT_VOTER};
     const struct raft_member *members = group->member_count > 0 ? group->members : &alone;
     size_t count = group->member_count > 0 ? group->member_count : 1;
-    uint32_t sum = 0;
+    uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
-        int32_t words[2] = {members[i].id, members[i].flags};
-        sum += crc32c((struct view){(const uint8_t *)words, sizeof words});
+        uint64_t member = (uint64_t)(uint32_t)members[i].id << 8 | members[i].flags;
+        member = (member + 1) * 0x9e3779b97f4a7c15u;
+        sum += (member ^ member >> 29) * 0xbf58476d1ce4e5b9u;
     }
     return sum;
 }
 
 static struct history *history_of(uint64_t group)
 {
-    struct history *history = NULL;
-    HASH_FIND(hh, histories, &group, sizeof group, history);
-    return history;
+    if (group >= history_count) {
+        size_t count = (size_t)group * 2 + 16;
+        histories = memory_resize(histories, count, sizeof *histories);
+        memset(histories + history_count, 0, (count - history_count) * sizeof *histories);
+        history_count = count;
+    }
+    return &histories[group];
 }
 
 /* The latest change up to the index; null: none is known. */
 static const struct change *change_at(const struct history *history, uint64_t index)
 {
-    size_t at = history == NULL ? 0 : history->count;
+    size_t at = history->count;
     while (at > 0 && history->changes[at - 1].index > index) {
         at--;
     }
     return at == 0 ? NULL : &history->changes[at - 1];
 }
 
-static void note(uint64_t group, uint64_t index, uint32_t members)
+static void note(uint64_t group, uint64_t index, uint64_t members)
 {
     struct history *history = history_of(group);
-    if (history == NULL) {
-        history = memory_new_zero(1, sizeof *history);
-        history->group = group;
-        HASH_ADD(hh, histories, group, sizeof history->group, history);
-    }
     const struct change *known = change_at(history, index);
     if (known != NULL && known->index == index) {
         return;
@@ -108,11 +106,10 @@ void check_members(const struct group *group)
 
 void check_members_forget(void)
 {
-    struct history *history;
-    struct history *next;
-    HASH_ITER(hh, histories, history, next) {
-        HASH_DEL(histories, history);
-        free(history->changes);
-        free(history);
+    for (size_t i = 0; i < history_count; i++) {
+        free(histories[i].changes);
     }
+    free(histories);
+    histories = NULL;
+    history_count = 0;
 }
