@@ -140,10 +140,16 @@ void replicas_set_cluster(struct replicas *replicas, struct cluster_image *clust
     cluster_image_unref(before);
 }
 
+/* Ids are dense, and those of one shard are alike modulo the number of shards. */
+static unsigned hash_of(uint64_t id)
+{
+    return (unsigned)((id * 0x9e3779b97f4a7c15u) >> 32);
+}
+
 struct group *replicas_group(const struct replicas *replicas, uint64_t id)
 {
     struct group *group = NULL;
-    HASH_FIND(by_id, replicas->groups, &id, sizeof id, group);
+    HASH_FIND_BYHASHVALUE(by_id, replicas->groups, &id, sizeof id, hash_of(id), group);
     return group;
 }
 
@@ -188,7 +194,7 @@ void replicas_each_topic(struct replicas *replicas,
 
 void replicas_add_group(struct replicas *replicas, struct group *group)
 {
-    HASH_ADD(by_id, replicas->groups, id, sizeof group->id, group);
+    HASH_ADD_BYHASHVALUE(by_id, replicas->groups, id, sizeof group->id, hash_of(group->id), group);
 }
 
 void replicas_drop_group(struct replicas *replicas, struct group *group)
