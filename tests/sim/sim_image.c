@@ -1,4 +1,5 @@
-/* Pages with reference counts, copied when they are written while they are shared. */
+/* Pages with reference counts, copied when they are written while they are shared. Of a page that
+ * ends with zeros only a part is there: most frames of a journal are a small part of a page. */
 #include "tests/sim/sim_image.h"
 
 #include <assert.h>
@@ -7,9 +8,12 @@
 
 #include "base/memory.h"
 
+enum { SMALLEST_BYTES = 256 };
+
 struct sim_page {
     unsigned references;
-    uint8_t bytes[SIM_PAGE_BYTES];
+    unsigned length;             /* zeros follow; a power of two */
+    uint8_t bytes[];
 };
 
 static size_t pages_of(uint64_t size)
@@ -30,19 +34,25 @@ static void set_page(struct sim_image *image, size_t number, struct sim_page *pa
     }
 }
 
-/* The page for writing; of one that is written whole, what it had does not matter. */
-static struct sim_page *own_page(struct sim_image *image, size_t number, bool whole)
+/* The page for writing its first bytes, and not less than it has; what it had does not matter when
+ * it is written whole. */
+static struct sim_page *own_page(struct sim_image *image, size_t number, size_t length, bool whole)
 {
     struct sim_page *page = image->pages[number];
-    if (page != NULL && page->references == 1) {
+    if (page != NULL && page->references == 1 &&
+        (whole ? page->length == length : page->length >= length)) {
         return page;
     }
-    struct sim_page *made = memory_new(sizeof *made);
+    size_t kept = page == NULL || whole ? 0 : page->length;
+    length = length < kept ? kept : length;
+    struct sim_page *made = memory_new(sizeof *made + length);
     made->references = 0;
-    if (page != NULL && !whole) {
-        memcpy(made->bytes, page->bytes, SIM_PAGE_BYTES);
-    } else if (!whole) {
-        memset(made->bytes, 0, SIM_PAGE_BYTES);
+    made->length = (unsigned)length;
+    if (kept > 0) {
+        memcpy(made->bytes, page->bytes, kept);
+    }
+    if (!whole) {
+        memset(made->bytes + kept, 0, length - kept);
     }
     set_page(image, number, made);
     return made;
@@ -51,6 +61,26 @@ static struct sim_page *own_page(struct sim_image *image, size_t number, bool wh
 static bool is_zero(const uint8_t *bytes, size_t length)
 {
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+/* How much of a page has to be there for so many bytes at its beginning. */
+static size_t length_for(size_t end)
+{
+    size_t length = SMALLEST_BYTES;
+    while (length < end) {
+        length *= 2;
+    }
+    return length;
+}
+
+/* The same for a whole page, which is not all zeros. */
+static size_t length_of(const uint8_t *bytes)
+{
+    size_t length = SIM_PAGE_BYTES;
+    while (length > SMALLEST_BYTES && is_zero(bytes + length / 2, length / 2)) {
+        length /= 2;
+    }
+    return length;
 }
 
 void sim_image_resize(struct sim_image *image, uint64_t size)
@@ -69,8 +99,10 @@ void sim_image_resize(struct sim_image *image, uint64_t size)
         set_page(image, i, NULL);
     }
     size_t used = (size_t)(size % SIM_PAGE_BYTES);
-    if (size < image->size && used > 0 && image->pages[count - 1] != NULL) {
-        memset(own_page(image, count - 1, false)->bytes + used, 0, SIM_PAGE_BYTES - used);
+    const struct sim_page *last = count > 0 ? image->pages[count - 1] : NULL;
+    if (size < image->size && used > 0 && last != NULL && last->length > used) {
+        struct sim_page *page = own_page(image, count - 1, last->length, false);
+        memset(page->bytes + used, 0, page->length - used);
     }
     image->size = size;
 }
@@ -97,7 +129,9 @@ static void put_part(struct sim_image *image, const struct part *part, const uin
         set_page(image, part->page, NULL);
         return;
     }
-    memcpy(own_page(image, part->page, whole)->bytes + part->at, bytes, part->length);
+    size_t length = whole ? length_of(bytes) : length_for(part->at + part->length);
+    struct sim_page *page = own_page(image, part->page, length, whole);
+    memcpy(page->bytes + part->at, bytes, whole ? length : part->length);
 }
 
 static void grow(struct sim_image *image, uint64_t size)
@@ -148,11 +182,12 @@ void sim_image_get(const struct sim_image *image, uint64_t position, uint8_t *by
     while (length > 0) {
         struct part part = part_of(position, length);
         const struct sim_page *page = image->pages[part.page];
-        if (page == NULL) {
-            memset(bytes, 0, part.length);
-        } else {
-            memcpy(bytes, page->bytes + part.at, part.length);
+        size_t there = page == NULL || page->length <= part.at ? 0 : page->length - part.at;
+        there = there < part.length ? there : part.length;
+        if (there > 0) {
+            memcpy(bytes, page->bytes + part.at, there);
         }
+        memset(bytes + there, 0, part.length - there);
         position += part.length;
         bytes += part.length;
         length -= part.length;
