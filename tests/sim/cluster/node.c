@@ -211,13 +211,11 @@ static void run_node(struct sim_node *node)
 
 static void call_later(struct sim_node *node, uint64_t at_ns);
 
-/* Only the latest call to run it counts; it may come before there is anything to do. */
-static void run_due(void *context, uint64_t call)
+/* It may come before there is anything to do. */
+static void run_due(void *context, uint64_t unused)
 {
     struct sim_node *node = context;
-    if (node->call != call) {
-        return;
-    }
+    (void)unused;
     node->call_ns = UINT64_MAX;
     if (node->run_ns > world.now_ns) {
         call_later(node, node->run_ns);
@@ -229,7 +227,7 @@ static void run_due(void *context, uint64_t call)
 static void call_later(struct sim_node *node, uint64_t at_ns)
 {
     node->call_ns = at_ns;
-    world_after(at_ns - world.now_ns, run_due, node, ++node->call);
+    world_alarm((size_t)node->id - 1, at_ns - world.now_ns, run_due, node);
 }
 
 void node_wake(struct sim_node *node, uint64_t wait_ns)
@@ -249,7 +247,7 @@ static void forget_calls(struct sim_node *node)
 {
     node->run_ns = UINT64_MAX;
     node->call_ns = UINT64_MAX;
-    node->call++;
+    world_alarm_off((size_t)node->id - 1);
 }
 
 void cluster_start(int count, bool changes_voters, uint64_t seed)

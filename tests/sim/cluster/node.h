@@ -44,7 +44,6 @@ struct sim_node {
     bool is_running;             /* its loops are being run now */
     uint64_t run_ns;             /* when it is to be run next; UINT64_MAX: not known */
     uint64_t call_ns;            /* when the latest call comes; UINT64_MAX: there is none */
-    uint64_t call;               /* its number */
     bool journal_has_work;       /* something was submitted, or it is time to look */
     bool writer_has_work;
     bool journal_due;

@@ -21,14 +21,9 @@ enum {
 
 _Static_assert(sizeof(struct world_turn) == 16 && LINE_BYTES == 64, "four turns are a cache line");
 
-struct world world;
+static const struct world_turn never = {UINT64_MAX, UINT64_MAX};
 
-void world_start(uint64_t seed, bool verbose)
-{
-    world = (struct world){.seed = seed, .random = seed, .now_ns = 1000 * (uint64_t)MS_NS,
-                           .trace = 0xcbf29ce484222325u, .verbose = verbose};
-    sim_clock_reset(seed);
-}
+struct world world;
 
 /* The first turn is the last of its line, so that those below each other one begin a line. */
 static void *lines_of(const struct world_turn *turns)
@@ -69,10 +64,17 @@ void world_note(uint64_t what)
     world.trace ^= world.trace >> 29;
 }
 
-/* Without a branch, which nobody could predict. */
+/* Both words as one number, which is compared without a branch that nobody could predict. */
+__extension__ typedef unsigned __int128 both_words;
+
+static inline both_words number_of(const struct world_turn *turn)
+{
+    return (both_words)turn->at_ns << 64 | turn->order;
+}
+
 static inline bool is_before(const struct world_turn *a, const struct world_turn *b)
 {
-    return (bool)((a->at_ns < b->at_ns) | ((a->at_ns == b->at_ns) & (a->order < b->order)));
+    return number_of(a) < number_of(b);
 }
 
 static void grow(void)
@@ -97,6 +99,23 @@ static void grow(void)
     world.event_capacity = capacity;
 }
 
+void world_start(uint64_t seed, bool verbose)
+{
+    world = (struct world){.seed = seed, .random = seed, .now_ns = 1000 * (uint64_t)MS_NS,
+                           .trace = 0xcbf29ce484222325u, .verbose = verbose};
+    grow(); /* so that there is a turn that never comes */
+    for (size_t i = 0; i < ALARMS; i++) {
+        world.alarm_turns[i] = never;
+    }
+    sim_clock_reset(seed);
+}
+
+static struct world_turn new_turn(uint64_t wait_ns, uint32_t place)
+{
+    return (struct world_turn){.order = world.order++ << PLACE_BITS | place,
+                               .at_ns = world.now_ns + wait_ns};
+}
+
 void world_after(uint64_t wait_ns, void (*run)(void *context, uint64_t tag), void *context,
                  uint64_t tag)
 {
@@ -106,7 +125,7 @@ void world_after(uint64_t wait_ns, void (*run)(void *context, uint64_t tag), voi
     size_t at = world.turn_count++;
     uint32_t place = world.free_places[at];
     world.events[place] = (struct world_event){run, context, tag};
-    struct world_turn turn = {world.now_ns + wait_ns, world.order++ << PLACE_BITS | place};
+    struct world_turn turn = new_turn(wait_ns, place);
     while (at > 0 && is_before(&turn, &world.turns[(at - 1) / BRANCHES])) {
         world.turns[at] = world.turns[(at - 1) / BRANCHES];
         at = (at - 1) / BRANCHES;
@@ -124,13 +143,13 @@ static inline size_t first_below(size_t at)
     return child + (is_before(&below[right], &below[left]) ? right : left);
 }
 
-/* The turn of the earliest event, taken out of the heap. */
+/* The turn of the earliest event in the heap, taken out of it. */
 static struct world_turn take_first(void)
 {
     struct world_turn first = world.turns[0];
     size_t count = --world.turn_count;
     struct world_turn last = world.turns[count];
-    world.turns[count] = (struct world_turn){UINT64_MAX, UINT64_MAX};
+    world.turns[count] = never;
     size_t at = 0;
     while (BRANCHES * at + 1 < count) {
         size_t child = first_below(at);
@@ -146,18 +165,59 @@ static struct world_turn take_first(void)
     return first;
 }
 
+static void find_first_alarm(void)
+{
+    world.first_alarm = 0;
+    for (size_t i = 1; i < ALARMS; i++) {
+        if (is_before(&world.alarm_turns[i], &world.alarm_turns[world.first_alarm])) {
+            world.first_alarm = i;
+        }
+    }
+}
+
+void world_alarm(size_t alarm, uint64_t wait_ns, void (*run)(void *context, uint64_t tag),
+                 void *context)
+{
+    assert(alarm < ALARMS);
+    world.alarms[alarm] = (struct world_event){run, context, 0};
+    world.alarm_turns[alarm] = new_turn(wait_ns, 0);
+    find_first_alarm();
+}
+
+void world_alarm_off(size_t alarm)
+{
+    assert(alarm < ALARMS);
+    world.alarm_turns[alarm] = never;
+    find_first_alarm();
+}
+
+static struct world_event take_alarm(void)
+{
+    struct world_event event = world.alarms[world.first_alarm];
+    world_alarm_off(world.first_alarm);
+    return event;
+}
+
+static struct world_event take_event(void)
+{
+    struct world_turn turn = take_first();
+    uint32_t place = (uint32_t)(turn.order & ((1u << PLACE_BITS) - 1));
+    world.free_places[world.turn_count] = place;
+    return world.events[place];
+}
+
 bool world_next(uint64_t until_ns)
 {
-    if (world.turn_count == 0 || world.turns[0].at_ns > until_ns) {
+    const struct world_turn *alarm = &world.alarm_turns[world.first_alarm];
+    bool is_alarm = is_before(alarm, &world.turns[0]);
+    uint64_t at_ns = is_alarm ? alarm->at_ns : world.turns[0].at_ns;
+    if (at_ns > until_ns) {
         world.now_ns = until_ns;
         return false;
     }
-    struct world_turn turn = take_first();
-    uint32_t place = (uint32_t)(turn.order & ((1u << PLACE_BITS) - 1));
-    struct world_event event = world.events[place];
-    world.free_places[world.turn_count] = place;
-    assert(turn.at_ns >= world.now_ns);
-    world.now_ns = turn.at_ns;
+    assert(at_ns >= world.now_ns);
+    struct world_event event = is_alarm ? take_alarm() : take_event();
+    world.now_ns = at_ns;
     world.events_run++;
     event.run(event.context, event.tag);
     return true;

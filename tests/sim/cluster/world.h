@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MS_NS = 1000000 };
+enum { MS_NS = 1000000, ALARMS = 8 };
 
 /* What happens at a time. */
 struct world_event {
@@ -21,8 +21,8 @@ struct world_event {
 
 /* Where an event stands in the order, and which it is. */
 struct world_turn {
-    uint64_t at_ns;
     uint64_t order;              /* and in the low bits the event's place */
+    uint64_t at_ns;              /* comes first */
 };
 
 struct world {
@@ -38,6 +38,9 @@ struct world {
     struct world_event *events;  /* in any order */
     uint32_t *free_places;       /* among them */
     size_t event_capacity;       /* of all three */
+    struct world_turn alarm_turns[ALARMS]; /* one that never comes: it is not set */
+    struct world_event alarms[ALARMS];
+    size_t first_alarm;
 };
 
 extern struct world world;
@@ -51,6 +54,13 @@ void world_end(void);
 /* Lets `run` happen after `wait_ns`. */
 void world_after(uint64_t wait_ns, void (*run)(void *context, uint64_t tag), void *context,
                  uint64_t tag);
+
+/* The same of something that is asked for again and again, and counts as it was asked for last. */
+void world_alarm(size_t alarm, uint64_t wait_ns, void (*run)(void *context, uint64_t tag),
+                 void *context);
+
+/* The alarm does not come. */
+void world_alarm_off(size_t alarm);
 
 /* Runs the next event; false when there is none up to the time, which it is then. */
 bool world_next(uint64_t until_ns);
