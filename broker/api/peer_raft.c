@@ -3,6 +3,7 @@
  * the mail holds, unless they are a small part of it. There is no answer. What is not for a group
  * here is dropped there. */
 #include <assert.h>
+#include <stdalign.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -23,11 +24,13 @@ struct raft_item {
 struct raft_leg {
     struct mail mail;
     struct block *frame;
-    struct raft_item *items;
-    struct raft_entry *entries;
+    struct raft_entry *entries;  /* behind the items */
     size_t count;
     size_t entry_count;
+    struct raft_item items[];
 };
+
+_Static_assert(alignof(struct raft_entry) <= alignof(struct raft_item), "one block for both");
 
 static void arrived(struct shard *shard, struct mail *mail)
 {
@@ -39,8 +42,6 @@ static void arrived(struct shard *shard, struct mail *mail)
         block_unref(leg->items[i].own);
     }
     block_unref(leg->frame);
-    free(leg->items);
-    free(leg->entries);
     free(leg);
 }
 
@@ -49,26 +50,32 @@ static unsigned shard_of(const struct broker *broker, const struct peer_raft_req
     return (unsigned)((uint64_t)wire->group % (unsigned)broker->shard_count);
 }
 
+static struct raft_leg *new_leg(struct block *frame, size_t items, size_t entries)
+{
+    struct raft_leg *leg =
+        memory_new(sizeof *leg + items * sizeof leg->items[0] + entries * sizeof *leg->entries);
+    *leg = (struct raft_leg){.mail.run = arrived, .frame = block_ref(frame),
+                             .entries = (struct raft_entry *)(void *)&leg->items[items]};
+    return leg;
+}
+
 static void make_legs(const struct broker *broker, const struct request *request,
                       struct raft_leg **legs)
 {
     const struct peer_raft_request *wire = request->message;
-    size_t counts[SHARDS_MAX] = {0};
-    size_t entry_counts[SHARDS_MAX] = {0};
+    size_t counts[SHARDS_MAX];
+    size_t entry_counts[SHARDS_MAX];
+    for (int i = 0; i < broker->shard_count; i++) {
+        counts[i] = 0;
+        entry_counts[i] = 0;
+    }
     for (int32_t i = 0; i < wire->messages_count; i++) {
         unsigned shard = shard_of(broker, &wire->messages[i]);
         counts[shard]++;
         entry_counts[shard] += (size_t)wire->messages[i].entries_count;
     }
     for (int i = 0; i < broker->shard_count; i++) {
-        legs[i] = NULL;
-        if (counts[i] > 0) {
-            legs[i] = memory_new_zero(1, sizeof *legs[i]);
-            legs[i]->mail.run = arrived;
-            legs[i]->frame = block_ref(request->frame);
-            legs[i]->items = memory_new(counts[i] * sizeof *legs[i]->items);
-            legs[i]->entries = memory_new(entry_counts[i] * sizeof *legs[i]->entries);
-        }
+        legs[i] = counts[i] > 0 ? new_leg(request->frame, counts[i], entry_counts[i]) : NULL;
     }
 }
 

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "broker/api/forward.h"
 #include "broker/api/parking.h"
+#include "broker/api/request_header.h"
 #include "broker/api/service.h"
 #include "broker/config/listeners.h"
 #include "io/clock.h"
@@ -89,13 +90,7 @@ static bool decode_header(struct request *request, struct view *input)
     request->api = api_find(request->api_key);
     bool plain = request->api == NULL || is_future_api_versions(request);
     int16_t version = plain ? 1 : api_request_header_version(request->api, request->api_version);
-    struct request_header header;
-    if (message_decode(&request_header_type, version, input, &request->arena, &header) !=
-        STATUS_OK) {
-        return false;
-    }
-    request->client_id = header.client_id;
-    return true;
+    return request_header_read(version, input, &request->arena, &request->client_id) == STATUS_OK;
 }
 
 static enum status decode_message(struct request *request, struct view body)

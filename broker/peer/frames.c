@@ -9,7 +9,6 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "messages/header.h"
 #include "protocol/api_table.h"
 
 enum {
@@ -20,6 +19,8 @@ enum {
     MESSAGE_BYTES = 62,          /* on the wire, without entries */
     ENTRY_BYTES = 13,            /* without payload */
     KEPT_ENTRIES = 4096,         /* room that stays for the next frame */
+    KEPT_FRAME_BYTES = 16 * 1024,
+    HEADER_BYTES = 15,           /* with the size in front, without a client id */
     SMALL_FRAME_BYTES = 64 * 1024,
     LEAST_SHARE = 4,             /* a message below a fourth of its frame has its payloads copied */
 };
@@ -134,7 +135,8 @@ static void empty_outbox(struct raft_outbox *outbox)
     outbox->message_count = 0;
     outbox->entry_count = 0;
     outbox->bytes = 0;
-    if (outbox->entry_capacity > KEPT_ENTRIES || outbox->message_capacity > KEPT_ENTRIES) {
+    if (outbox->entry_capacity > KEPT_ENTRIES || outbox->message_capacity > KEPT_ENTRIES ||
+        outbox->frame.capacity > KEPT_FRAME_BYTES) {
         raft_outbox_free(outbox);
     }
 }
@@ -151,20 +153,20 @@ void raft_outbox_write(struct raft_outbox *outbox, int32_t correlation_id, struc
         entry += (size_t)outbox->messages[i].entries_count;
     }
     assert(entry == outbox->entry_count);
-    struct buffer frame = {0};
-    struct message_output output = {.buffer = &frame};
-    peer_frame_begin(&frame, API_PEER_RAFT, 0, correlation_id);
+    struct buffer *frame = &outbox->frame;
+    struct message_output output = {.buffer = frame};
+    frame->length = 0;
+    peer_frame_begin(frame, API_PEER_RAFT, 0, correlation_id);
     enum status status = message_encode(&peer_raft_request_type, 0, &request, &output);
     assert(status == STATUS_OK);
     (void)status;
-    size_t total = frame.length - 4;
+    size_t total = frame->length - 4;
     for (size_t i = 0; i < output.gap_count; i++) {
         total += output.gaps[i].length;
     }
     assert(total <= INT32_MAX);
-    store_be32(frame.data, (uint32_t)total);
-    write_pieces(outbox, &frame, &output, out);
-    buffer_free(&frame);
+    store_be32(frame->data, (uint32_t)total);
+    write_pieces(outbox, frame, &output, out);
     free(output.gaps);
     empty_outbox(outbox);
 }
@@ -177,6 +179,7 @@ void raft_outbox_free(struct raft_outbox *outbox)
     free(outbox->messages);
     free(outbox->entries);
     free(outbox->payloads);
+    buffer_free(&outbox->frame);
     *outbox = (struct raft_outbox){0};
 }
 
@@ -240,18 +243,16 @@ struct block *raft_message_detach(struct raft_entry *entries, size_t count, size
 void peer_frame_begin(struct buffer *frame, int16_t api_key, int16_t api_version,
                       int32_t correlation_id)
 {
-    struct request_header header = request_header_default;
-    header.request_api_key = api_key;
-    header.request_api_version = api_version;
-    header.correlation_id = correlation_id;
-    header.client_id = VIEW_NULL;
     const struct api *api = api_find(api_key);
     assert(api != NULL && frame->length == 0);
-    buffer_append_be32(frame, 0);
-    enum status status = message_encode_to(
-        &request_header_type, api_request_header_version(api, api_version), &header, frame);
-    assert(status == STATUS_OK);
-    (void)status;
+    uint8_t *at = buffer_extend(frame, HEADER_BYTES);
+    store_be32(at, 0);
+    store_be16(at + 4, (uint16_t)api_key);
+    store_be16(at + 6, (uint16_t)api_version);
+    store_be32(at + 8, (uint32_t)correlation_id);
+    store_be16(at + 12, UINT16_MAX); /* no client id */
+    at[14] = 0;                      /* no tagged fields, in the version that may have them */
+    frame->length -= api_request_header_version(api, api_version) < 2;
 }
 
 void peer_frame_write(struct buffer *frame, struct evbuffer *out)

@@ -27,6 +27,7 @@ struct raft_outbox {
     size_t entry_count;
     size_t entry_capacity;
     size_t bytes;                /* that the frame will have, about */
+    struct buffer frame;         /* memory to encode in */
 };
 
 /* Adds a message; its entries' blocks are referenced. */

@@ -243,6 +243,33 @@ START_TEST(a_beat_is_a_frame_without_messages)
     block_unref(block);
     arena_free(&arena);
     evbuffer_free(out);
+    raft_outbox_free(&outbox);
+}
+END_TEST
+
+/* In a version with tagged fields too. */
+START_TEST(a_frame_begins_as_the_codec_writes_it)
+{
+    static const struct {
+        int16_t key;
+        int16_t version;
+        int16_t header;
+    } requests[] = {{API_PEER_RAFT, 0, 1}, {API_METADATA, 8, 1}, {API_METADATA, 9, 2}};
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        struct buffer frame = {0};
+        struct buffer expected = {0};
+        struct request_header header = {.request_api_key = requests[i].key,
+                                        .request_api_version = requests[i].version,
+                                        .correlation_id = 0x01020304};
+        peer_frame_begin(&frame, requests[i].key, requests[i].version, 0x01020304);
+        buffer_append_be32(&expected, 0);
+        ck_assert_int_eq(message_encode_to(&request_header_type, requests[i].header, &header,
+                                           &expected), STATUS_OK);
+        ck_assert_uint_eq(frame.length, expected.length);
+        ck_assert_mem_eq(frame.data, expected.data, frame.length);
+        buffer_free(&frame);
+        buffer_free(&expected);
+    }
 }
 END_TEST
 
@@ -256,6 +283,7 @@ int main(void)
     tcase_add_test(tests, a_small_part_of_a_large_frame_is_copied);
     tcase_add_test(tests, what_is_not_sent_is_let_go);
     tcase_add_test(tests, a_beat_is_a_frame_without_messages);
+    tcase_add_test(tests, a_frame_begins_as_the_codec_writes_it);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
