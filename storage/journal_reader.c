@@ -1,4 +1,4 @@
-/* A window of one frame's length and more slides over the file. What does not look like a frame is
+/* A window that can hold the longest frame slides over the file. What does not look like a frame is
  * skipped page by page, so that a damaged frame of unknown length does not hide what follows. */
 #include "storage/journal_reader.h"
 
@@ -10,7 +10,11 @@
 #include "io/file_whole.h"
 #include "storage/journal_ring.h"
 
-enum { WINDOW_BYTES_MIN = 16 * 1024, WINDOW_BYTES_MAX = 2 * JOURNAL_FRAME_MAX };
+/* A window grows up to what a processor's cache holds, and beyond that only for a frame that is
+ * larger. */
+enum { WINDOW_BYTES_MIN = 16 * 1024, WINDOW_BYTES_MOST = 256 * 1024 };
+
+_Static_assert((int)WINDOW_BYTES_MOST <= (int)JOURNAL_FRAME_MAX, "the memory is for one frame");
 
 enum status journal_reader_open(struct journal_reader *reader, const char *directory,
     uint32_t number, uint64_t size_bytes)
@@ -24,7 +28,7 @@ enum status journal_reader_open(struct journal_reader *reader, const char *direc
         .window_bytes = WINDOW_BYTES_MIN};
     enum status status = file_open(path, FILE_READ, &reader->file);
     if (status == STATUS_OK) {
-        reader->window = memory_new(WINDOW_BYTES_MAX);
+        reader->window = memory_new(JOURNAL_FRAME_MAX);
     }
     return status;
 }
@@ -49,14 +53,14 @@ static void load_window(struct journal_reader *reader, uint64_t position, size_t
     uint64_t left = reader->size_bytes - position;
     size_t wanted = reader->window_bytes < length ? length : reader->window_bytes;
     wanted = left < wanted ? (size_t)left : wanted;
-    assert(wanted <= WINDOW_BYTES_MAX);
+    assert(wanted <= JOURNAL_FRAME_MAX);
     reader->window_position = position;
     reader->status = file_read(reader->file, position, reader->window, wanted,
         &reader->window_length);
     if (reader->status != STATUS_OK) {
         reader->window_length = 0;
     }
-    if (reader->window_bytes < WINDOW_BYTES_MAX) {
+    if (reader->window_bytes < WINDOW_BYTES_MOST) {
         reader->window_bytes *= 2;
     }
 }
