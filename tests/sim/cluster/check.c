@@ -45,14 +45,21 @@ struct term_leader {
 
 /* A batch that is committed. */
 struct committed {
-    struct {
-        struct uuid topic;
-        int64_t partition;
-        int64_t base_offset;
-    } key;
+    int64_t base_offset;
     uint32_t crc;
     uint32_t length;
     int32_t node;
+};
+
+/* All of a partition, by rising offset. */
+struct history {
+    struct {
+        struct uuid topic;
+        int64_t partition;
+    } key;
+    struct committed *batches;
+    size_t count;
+    size_t capacity;
     UT_hash_handle hh;
 };
 
@@ -70,14 +77,14 @@ static struct written *producers;
 static struct term_leader *leaders;
 static struct term_leader **last_seen; /* that was seen of each group, whose ids are dense */
 static size_t last_seen_count;
-static struct committed *batches;
+static struct history *histories;
 static int64_t committed_ends[MODEL_PARTITIONS];
 
 void check_start(void)
 {
     leaders = NULL;
     producers = NULL;
-    batches = NULL;
+    histories = NULL;
     memset(committed_ends, 0, sizeof committed_ends);
 }
 
@@ -107,11 +114,12 @@ void check_end(void)
         HASH_DEL(producers, producer);
         free(producer);
     }
-    struct committed *batch;
-    struct committed *next_batch;
-    HASH_ITER(hh, batches, batch, next_batch) {
-        HASH_DEL(batches, batch);
-        free(batch);
+    struct history *history;
+    struct history *next_history;
+    HASH_ITER(hh, histories, history, next_history) {
+        HASH_DEL(histories, history);
+        free(history->batches);
+        free(history);
     }
 }
 
@@ -352,21 +360,65 @@ static void note_sequence(const struct batch_header *header, int32_t partition)
     known->next_sequence += header->last_offset_delta + 1;
 }
 
+static struct history *history_of(const struct partition *partition)
+{
+    struct history *history = NULL;
+    struct history probe;
+    memset(&probe, 0, sizeof probe);
+    probe.key.topic = topic_log_id(partition->group);
+    probe.key.partition = partition->number;
+    HASH_FIND(hh, histories, &probe.key, sizeof probe.key, history);
+    if (history == NULL) {
+        history = memory_new_zero(1, sizeof *history);
+        history->key = probe.key;
+        HASH_ADD(hh, histories, key, sizeof history->key, history);
+    }
+    return history;
+}
+
+/* The place of the first batch that does not begin before the offset: near the end mostly. */
+static size_t batch_place(const struct history *history, int64_t base_offset)
+{
+    size_t to = history->count;
+    size_t step = 1;
+    for (; step <= to && history->batches[to - step].base_offset >= base_offset; step *= 2) {
+        to -= step;
+    }
+    size_t from = step <= to ? to - step + 1 : 0;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        bool is_before = history->batches[middle].base_offset < base_offset;
+        from = is_before ? middle + 1 : from;
+        to = is_before ? to : middle;
+    }
+    return to;
+}
+
+static struct committed *new_batch(struct history *history, size_t place)
+{
+    if (history->count == history->capacity) {
+        history->capacity = history->capacity * 2 + 16;
+        history->batches =
+            memory_resize(history->batches, history->capacity, sizeof *history->batches);
+    }
+    struct committed *made = &history->batches[place];
+    memmove(made + 1, made, (history->count - place) * sizeof *made);
+    history->count++;
+    return made;
+}
+
 static void note_batch(const struct partition *partition, struct view batch)
 {
     struct batch_header header;
     enum status status = batch_read_header(batch, &header);
     assert(status == STATUS_OK);
     (void)status;
-    struct committed probe;
-    struct committed *known = NULL;
-    memset(&probe, 0, sizeof probe);
-    probe.key.topic = topic_log_id(partition->group);
-    probe.key.partition = partition->number;
-    probe.key.base_offset = header.base_offset;
-    HASH_FIND(hh, batches, &probe.key, sizeof probe.key, known);
+    struct history *history = history_of(partition);
+    size_t place = batch_place(history, header.base_offset);
+    bool is_new = place == history->count ||
+                  history->batches[place].base_offset != header.base_offset;
     bool is_work = strcmp(topic_log_name(partition->group), WORK_TOPIC) == 0;
-    if (is_work && known == NULL && header.producer_id >= 0) {
+    if (is_work && is_new && header.producer_id >= 0) {
         note_sequence(&header, partition->number);
     }
     if (is_work) {
@@ -377,14 +429,11 @@ static void note_batch(const struct partition *partition, struct view batch)
     uint32_t crc = crc32c(batch);
     int32_t node = node_current()->id;
     world_note(crc);
-    if (known == NULL) {
-        known = memory_new_zero(1, sizeof *known);
-        *known = probe;
-        known->crc = crc;
-        known->length = (uint32_t)batch.length;
-        known->node = node;
-        HASH_ADD(hh, batches, key, sizeof known->key, known);
+    if (is_new) {
+        *new_batch(history, place) = (struct committed){header.base_offset, crc,
+                                                        (uint32_t)batch.length, node};
     }
+    const struct committed *known = &history->batches[place];
     world_require(known->crc == crc && known->length == batch.length,
                   "%s-%d offset %" PRId64 " on node %d differs from what node %d committed",
                   topic_log_name(partition->group), partition->number, header.base_offset, node,

@@ -47,8 +47,8 @@ static void check_match(const struct group *group, const struct raft_message *me
 {
     bool is_match = message->kind == RAFT_HEARTBEAT_REPLY ||
                     (message->kind == RAFT_APPEND_REPLY && message->accepted);
-    const struct group *led = group_of(node_find(message->to), group->id);
-    if (!is_match || led == NULL || raft_role(led->raft) != RAFT_LEADER ||
+    const struct group *led = is_match ? group_of(node_find(message->to), group->id) : NULL;
+    if (led == NULL || raft_role(led->raft) != RAFT_LEADER ||
         raft_term(led->raft) != message->term) {
         return;
     }
