@@ -127,14 +127,11 @@ static bool run_timers(struct sim_loop *loop)
     return any;
 }
 
-static bool run_tasks(struct list *tasks)
+static bool run_some(struct list *tasks)
 {
     struct list now;
     struct list_link *at;
     bool any = false;
-    if (list_is_empty(tasks)) {
-        return false;
-    }
     list_init(&now);
     while ((at = list_pop_front(tasks)) != NULL) {
         list_push_back(&now, at);
@@ -145,6 +142,12 @@ static bool run_tasks(struct list *tasks)
         any = true;
     }
     return any;
+}
+
+/* There are mostly none. */
+static inline bool run_tasks(struct list *tasks)
+{
+    return !list_is_empty(tasks) && run_some(tasks);
 }
 
 static bool run_mail(struct shard *shard)
