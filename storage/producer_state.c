@@ -144,6 +144,12 @@ static int32_t sequence_add(int32_t sequence, int32_t count)
     return (int32_t)(((int64_t)sequence + count) & INT32_MAX);
 }
 
+bool sequence_is_later(int32_t sequence, int32_t than)
+{
+    uint32_t ahead = ((uint32_t)sequence - (uint32_t)than) & INT32_MAX;
+    return ahead != 0 && ahead < (uint32_t)INT32_MAX / 2;
+}
+
 static struct kept_batch kept_of(const struct producer_batch *batch)
 {
     assert(batch->record_count > 0 && batch->base_sequence >= 0);
@@ -170,7 +176,20 @@ static const struct kept_batch *find_same(const struct kept_batch *kept, size_t 
 static struct producer_answer verdict(enum producer_verdict verdict, const struct kept_batch *same)
 {
     return (struct producer_answer){verdict, same == NULL ? -1 : same->base_offset,
-        same == NULL ? -1 : same->timestamp_ms};
+        same == NULL ? -1 : same->timestamp_ms, -1, -1};
+}
+
+/* Behind the last batch of its epoch, or too far behind it. */
+static struct producer_answer follows(const struct kept_batch *last, int32_t base_sequence)
+{
+    int32_t expected = sequence_add(last->last_sequence, 1);
+    struct producer_answer answer =
+        verdict(expected == base_sequence ? PRODUCER_ACCEPT : PRODUCER_OUT_OF_ORDER, NULL);
+    if (sequence_is_later(base_sequence, expected)) {
+        answer.missing_sequence = expected;
+        answer.last_offset = last->last_offset;
+    }
+    return answer;
 }
 
 /* The batch that the next one must follow: the last proposed, else the last committed. */
@@ -204,15 +223,12 @@ struct producer_answer producer_state_check(const struct producer_state *state,
     if (same != NULL) {
         return verdict(PRODUCER_DUPLICATE, same);
     }
-    bool follows;
-    if (batch->epoch > epoch) {
-        follows = batch->base_sequence == 0 || epoch < 0; /* a new epoch starts at 0 */
-    } else if (last == NULL || last->epoch != epoch) {
-        follows = batch->base_sequence == 0; /* only a marker is known of this epoch */
-    } else {
-        follows = batch->base_sequence == sequence_add(last->last_sequence, 1);
+    if (batch->epoch == epoch && last != NULL && last->epoch == epoch) {
+        return follows(last, batch->base_sequence);
     }
-    return verdict(follows ? PRODUCER_ACCEPT : PRODUCER_OUT_OF_ORDER, NULL);
+    /* A new epoch starts at 0; or only a marker is known of this one. */
+    bool begins = batch->base_sequence == 0 || epoch < 0;
+    return verdict(begins ? PRODUCER_ACCEPT : PRODUCER_OUT_OF_ORDER, NULL);
 }
 
 void producer_state_propose(struct producer_state *state, const struct producer_batch *batch)

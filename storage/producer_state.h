@@ -46,9 +46,17 @@ struct producer_answer {
     enum producer_verdict verdict;
     int64_t base_offset;  /* of the original, for duplicates; else -1 */
     int64_t timestamp_ms; /* of the original, for duplicates; else -1 */
+    /* Of a batch that leaves out others of its epoch: what was expected instead, and where the last
+     * batch of the producer ends. Else -1. */
+    int32_t missing_sequence;
+    int64_t last_offset;
 };
 
 struct producer_state;
+
+/* Whether a producer comes to the one sequence after the other: what is less than half of all of
+ * them ahead is later. */
+bool sequence_is_later(int32_t sequence, int32_t than);
 
 /* An empty table. Costs nothing but a pointer until the first update. */
 struct producer_state *producer_state_new(size_t entry_limit);

@@ -56,6 +56,7 @@ static void begin_leading(struct group *group)
         int64_t end = partition_log_end(partition->log);
         bool keeps = planted(PLANT_OFFSETS_KEPT) && partition->next_offset > end;
         partition->next_offset = keeps ? partition->next_offset : end;
+        partition->lead_offset = partition->next_offset;
         if (!planted(PLANT_PROPOSED_KEPT)) {
             producer_state_forget_from(partition_log_producers(partition->log),
                                        partition->next_offset);

@@ -274,35 +274,44 @@ static void refuse_producer(struct append *append, int16_t error)
     group_confirm(append->partition->group, &append->confirm);
 }
 
+/* What the producer sent before may be on its way to the leader before this one, and has come to
+ * nobody yet: it is expected here, once. */
+static void expect_missing(struct partition *partition, const struct producer_batch *batch,
+                           const struct producer_answer *answer)
+{
+    bool is_first = answer->missing_sequence >= 0 && answer->last_offset < partition->lead_offset;
+    if (is_first && !refused_knows(partition->refused, batch)) {
+        struct producer_batch missing = *batch;
+        missing.base_sequence = answer->missing_sequence;
+        refused_note(&partition->refused, &missing, KAFKA_NOT_ENOUGH_REPLICAS,
+                     clock_monotonic_ms());
+    }
+}
+
 static bool check_producer(struct append *append, const struct producer_batch *batch)
 {
-    struct producer_state *producers = partition_log_producers(append->partition->log);
+    struct partition *partition = append->partition;
+    struct producer_state *producers = partition_log_producers(partition->log);
     struct producer_answer answer = producer_state_check(producers, batch);
-    struct refused **refused = &append->partition->refused;
-    int16_t behind = refused_error(refused, batch, clock_monotonic_ms());
-    switch (answer.verdict) {
-    case PRODUCER_ACCEPT:
-        if (behind == KAFKA_NONE) {
-            return true;
-        }
-        refuse_append(append, behind);
-        return false;
-    case PRODUCER_DUPLICATE:
-    case PRODUCER_DUPLICATE_PROPOSED:
+    if (answer.verdict == PRODUCER_DUPLICATE || answer.verdict == PRODUCER_DUPLICATE_PROPOSED) {
         answer_duplicate(append, &answer);
         return false;
-    case PRODUCER_OUT_OF_ORDER:
-        if (behind != KAFKA_NONE) {
-            refuse_append(append, behind);
-            return false;
-        }
-        refuse_producer(append, KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
-        return false;
-    case PRODUCER_FENCED:
+    }
+    if (answer.verdict == PRODUCER_FENCED) {
         refuse_producer(append, KAFKA_INVALID_PRODUCER_EPOCH);
         return false;
     }
-    return false;
+    expect_missing(partition, batch, &answer);
+    int16_t behind = refused_error(partition->refused, batch, clock_monotonic_ms());
+    if (behind != KAFKA_NONE) {
+        refuse_append(append, behind);
+        return false;
+    }
+    if (answer.verdict == PRODUCER_OUT_OF_ORDER) {
+        refuse_producer(append, KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
+        return false;
+    }
+    return true;
 }
 
 static int16_t append_error(const struct partition *partition, const struct append *append)

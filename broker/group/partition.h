@@ -28,6 +28,7 @@ struct partition {
     int32_t number;
     struct partition_log *log;
     int64_t next_offset;      /* leader: given to the next batch; at least the log's end */
+    int64_t lead_offset;      /* leader: where it began */
     struct list watches;      /* struct watch */
     struct refused *refused;  /* what producers are to send again; null as a rule */
     bool damaged;

@@ -23,14 +23,7 @@ struct refused {
     struct refused_batch items[REFUSED_MOST];
 };
 
-/* Sequences wrap; what is less than half of them ahead is later. */
-static bool is_later(int32_t sequence, int32_t than)
-{
-    uint32_t ahead = ((uint32_t)sequence - (uint32_t)than) & INT32_MAX;
-    return ahead != 0 && ahead < (uint32_t)INT32_MAX / 2;
-}
-
-static struct refused_batch *find(struct refused *refused, int64_t producer_id)
+static const struct refused_batch *find(const struct refused *refused, int64_t producer_id)
 {
     for (size_t i = 0; refused != NULL && i < refused->count; i++) {
         if (refused->items[i].producer_id == producer_id) {
@@ -56,11 +49,11 @@ void refused_note(struct refused **refused, const struct producer_batch *batch, 
                   uint64_t now_ms)
 {
     assert(error != KAFKA_NONE && batch->producer_id >= 0);
-    struct refused_batch *known = find(*refused, batch->producer_id);
+    const struct refused_batch *known = find(*refused, batch->producer_id);
     if (known != NULL) {
         bool is_current = known->epoch == batch->epoch && now_ms - known->at_ms < REFUSED_MS;
         if (known->epoch > batch->epoch ||
-            (is_current && is_later(batch->base_sequence, known->sequence))) {
+            (is_current && sequence_is_later(batch->base_sequence, known->sequence))) {
             return;
         }
         drop(refused, known);
@@ -78,20 +71,22 @@ void refused_note(struct refused **refused, const struct producer_batch *batch, 
                                .at_ms = now_ms};
 }
 
-int16_t refused_error(struct refused **refused, const struct producer_batch *batch,
+int16_t refused_error(const struct refused *refused, const struct producer_batch *batch,
                       uint64_t now_ms)
 {
-    const struct refused_batch *known = find(*refused, batch->producer_id);
+    const struct refused_batch *known = find(refused, batch->producer_id);
     if (known == NULL || planted(PLANT_REFUSED_FORGOTTEN)) {
         return KAFKA_NONE;
     }
-    if (now_ms - known->at_ms >= REFUSED_MS) {
-        drop(refused, known);
-        return KAFKA_NONE;
-    }
-    bool is_behind = known->epoch == batch->epoch &&
-                     is_later(batch->base_sequence, known->sequence);
+    bool is_behind = known->epoch == batch->epoch && now_ms - known->at_ms < REFUSED_MS &&
+                     sequence_is_later(batch->base_sequence, known->sequence);
     return is_behind ? known->error : KAFKA_NONE;
+}
+
+bool refused_knows(const struct refused *refused, const struct producer_batch *batch)
+{
+    const struct refused_batch *known = find(refused, batch->producer_id);
+    return known != NULL && known->epoch == batch->epoch;
 }
 
 void refused_taken(struct refused **refused, const struct producer_batch *batch)
@@ -101,7 +96,7 @@ void refused_taken(struct refused **refused, const struct producer_batch *batch)
         return;
     }
     int32_t last = (int32_t)(((int64_t)batch->base_sequence + batch->record_count - 1) & INT32_MAX);
-    if (known->epoch < batch->epoch || !is_later(known->sequence, last)) {
+    if (known->epoch < batch->epoch || !sequence_is_later(known->sequence, last)) {
         drop(refused, known);
     }
 }

@@ -7,7 +7,9 @@
  * partitions and sends again everything that is not acknowledged, and what was written of it is
  * there twice. So the next one gets the error of the first one, until that one comes again: both
  * were not written, and come again in order. The same holds for what a leader had proposed and lost
- * with its leadership.
+ * with its leadership, and for what is missing before the first batch that comes to a new leader:
+ * it is on its way elsewhere, and librdkafka may take up the next one before it has put that one
+ * back.
  *
  * Bounded: REFUSED_MOST producers for a partition, each for REFUSED_MS after its batch was refused
  * last; a producer that gave up hears OUT_OF_ORDER_SEQUENCE_NUMBER then.
@@ -15,6 +17,7 @@
 #ifndef OTTLA_BROKER_GROUP_REFUSED_H
 #define OTTLA_BROKER_GROUP_REFUSED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "storage/producer_state.h"
@@ -29,9 +32,12 @@ void refused_note(struct refused **refused, const struct producer_batch *batch, 
                   uint64_t now_ms);
 
 /* The error of a batch that comes behind one that was refused: the same one. KAFKA_NONE: there is
- * none, or this is the one. */
-int16_t refused_error(struct refused **refused, const struct producer_batch *batch,
+ * none, or this is the one, or it does not come again. */
+int16_t refused_error(const struct refused *refused, const struct producer_batch *batch,
                       uint64_t now_ms);
+
+/* Whether something was refused of the producer in this epoch, however long ago, and is not here. */
+bool refused_knows(const struct refused *refused, const struct producer_batch *batch);
 
 /* The batch is proposed or in the log: nothing up to there is refused any more. */
 void refused_taken(struct refused **refused, const struct producer_batch *batch);

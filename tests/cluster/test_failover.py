@@ -85,5 +85,27 @@ def test_what_comes_behind_a_refused_batch_is_refused_alike():
             assert send(4) == (OUT_OF_ORDER, -1), "nothing was refused before this one"
 
 
+def test_a_new_leader_expects_what_is_missing():
+    """A producer's next batch may come to it before the one that went to the leader before: it is
+    not told of a gap until that one has come, or did not in half a minute."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("t", 1, 3)
+        leader = cluster.wait_leader("t")
+        with cluster.connect(leader) as client:
+            producer = client.init_producer_id()[1:]
+            assert client.produce("t", 0, batch([b"0"], producer, 0)) == (NONE, 0)
+            assert client.produce("t", 0, batch([b"2"], producer, 2)) == (OUT_OF_ORDER, -1), \
+                "all that it sends comes here"
+        cluster.kill(leader)
+        with cluster.connect(cluster.wait_leader("t", other_than=leader)) as client:
+            for sequence, expected in ((2, (NOT_ENOUGH_REPLICAS, -1)), (3, (NOT_ENOUGH_REPLICAS, -1)),
+                                       (1, (NONE, 1)), (2, (NONE, 2)), (3, (NONE, 3)),
+                                       (1, (NONE, 1)), (5, (OUT_OF_ORDER, -1))):
+                answer = client.produce("t", 0, batch([b"%d" % sequence], producer, sequence))
+                assert answer == expected, (sequence, answer)
+        cluster.start(leader)
+        cluster.wait_brokers(3)
+
+
 if __name__ == "__main__":
     cases.main("cluster", globals())

@@ -70,6 +70,27 @@ START_TEST(next_sequence_is_accepted_and_a_gap_refused)
 }
 END_TEST
 
+START_TEST(a_gap_says_what_is_missing)
+{
+    struct producer_state *state = producer_state_new(10);
+    struct producer_batch first = batch(0, INT32_MAX - 1, 2, 100);
+    struct producer_batch same = batch(0, 0, 1, 0);
+    struct producer_batch later = batch(0, 3, 1, 0);
+    struct producer_batch earlier = batch(0, INT32_MAX - 5, 1, 0);
+    struct producer_batch epoch = batch(1, 3, 1, 0);
+    ck_assert_int_eq(producer_state_check(state, &later).missing_sequence, -1);
+    producer_state_update(state, &first);
+    ck_assert_int_eq(producer_state_check(state, &same).missing_sequence, -1);
+    ck_assert_int_eq(producer_state_check(state, &later).missing_sequence, 0);
+    ck_assert_int_eq(producer_state_check(state, &later).last_offset, 101);
+    ck_assert_int_eq(producer_state_check(state, &earlier).verdict, PRODUCER_OUT_OF_ORDER);
+    ck_assert_int_eq(producer_state_check(state, &earlier).missing_sequence, -1);
+    ck_assert_int_eq(producer_state_check(state, &epoch).verdict, PRODUCER_OUT_OF_ORDER);
+    ck_assert_int_eq(producer_state_check(state, &epoch).missing_sequence, -1);
+    producer_state_free(state);
+}
+END_TEST
+
 START_TEST(last_five_batches_are_recognised_and_older_ones_refused)
 {
     PLAY({"commit", 0, 0, 2, 10}, {"commit", 0, 2, 2, 12}, {"commit", 0, 4, 2, 14},
@@ -211,6 +232,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, unknown_producer_may_start_anywhere);
     tcase_add_test(tests, next_sequence_is_accepted_and_a_gap_refused);
+    tcase_add_test(tests, a_gap_says_what_is_missing);
     tcase_add_test(tests, last_five_batches_are_recognised_and_older_ones_refused);
     tcase_add_test(tests, sequences_wrap_to_zero);
     tcase_add_test(tests, new_epoch_starts_at_zero_and_fences_the_old);
