@@ -36,7 +36,8 @@ void refused_note(struct refused **refused, const struct producer_batch *batch, 
 int16_t refused_error(const struct refused *refused, const struct producer_batch *batch,
                       uint64_t now_ms);
 
-/* Whether something was refused of the producer in this epoch, however long ago, and is not here. */
+/* Whether something was refused of the producer in this epoch, however long ago, and is not here
+ * yet. */
 bool refused_knows(const struct refused *refused, const struct producer_batch *batch);
 
 /* The batch is proposed or in the log: nothing up to there is refused any more. */
