@@ -88,6 +88,7 @@
     BUG(REMOVED_LEADER_STAYS, "a leader that is removed goes on") \
     BUG(SNAPSHOT_LACKS_VOTERS, "snapshots of the metadata do not say who votes on it") \
     BUG(REFUSED_FORGOTTEN, "what comes behind a producer's refused batch is out of order") \
+    BUG(FIRST_VOTERS_AGAIN, "metadata without a checkpoint begin with their first voters") \
     BUG(REGISTERED_IN_SNAPSHOT, "groups behind the registration in a snapshot count as new")
 
 #define PLANTED_NAME(name, what) PLANT_##name,

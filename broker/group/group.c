@@ -491,7 +491,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     struct journal_boot *boot = start->boot;
     enum status status = read_checkpoint(group, start, &checkpoint);
     group_members_begin(group, start, &checkpoint);
-    bool checkpoint_is_lost = group_loss_of_checkpoint(group, boot, status);
+    bool checkpoint_is_lost = group_loss_of_checkpoint(group, start, status);
     boot = checkpoint_is_lost ? NULL : boot;
     open_partitions(group, &checkpoint, comes_again(group, &checkpoint, boot));
     group_loss_begin(group, start, boot, checkpoint_is_lost);

@@ -130,6 +130,12 @@ struct group_start {
      * first one campaigns at once when the group is new. Borrowed. */
     const struct raft_member *members;
     size_t member_count;
+    /* Those that were heard of last, where they are not the first ones for ever: if the checkpoint
+     * is lost, the group begins with them. `begin_with_latest` makes that so for later starts too,
+     * on the disk; null: they are the members above. */
+    const struct raft_member *latest;
+    size_t latest_count;
+    enum status (*begin_with_latest)(void *machine_state);
     bool existed;                       /* perhaps before this node's latest registration */
 };
 

@@ -16,6 +16,7 @@
 #include "broker/controller/topic_image.h"
 #include "broker/group/boot.h"
 #include "broker/group/group_journal.h"
+#include "broker/group/group_members.h"
 #include "broker/group/group_move.h"
 #include "broker/group/replicas.h"
 #include "broker/peer/peers.h"
@@ -70,27 +71,44 @@ static bool is_only_voter(const struct group *group)
 }
 
 /* Only what others have too can come again from them. */
-static bool has_others(const struct group *group)
+static bool has_others(const struct group *group, const struct group_start *start)
 {
     const struct partition_group *place = group_place(group);
-    return group->member_count > 0 || (place != NULL && partition_group_moves(place));
+    bool has = group->member_count > 0 || (place != NULL && partition_group_moves(place));
+    for (size_t i = 0; i < start->latest_count; i++) {
+        has = has || start->latest[i].id != group->shard->broker->node_id;
+    }
+    return has;
 }
 
-bool group_loss_of_checkpoint(struct group *group, struct journal_boot *boot, enum status status)
+/* Who votes by what was heard last: the first ones may be a single one, which would lead alone. */
+static enum status begin_with_latest(struct group *group, const struct group_start *start)
 {
+    enum status status = STATUS_OK;
+    if (start->begin_with_latest != NULL) {
+        status = start->begin_with_latest(start->machine_state);
+        group_members_set(group, start->latest, start->latest_count, 0);
+    }
+    return status == STATUS_OK && group->member_count == 0 ? STATUS_CORRUPT : status;
+}
+
+bool group_loss_of_checkpoint(struct group *group, const struct group_start *start,
+                              enum status status)
+{
+    struct journal_boot *boot = start->boot;
     assert(group->raft == NULL && group->loss == NULL);
     bool is_broken = status == STATUS_CORRUPT;
     bool is_missing = status == STATUS_NOT_FOUND && boot_lacks_entries(boot);
     if ((!is_broken && !is_missing) || (boot != NULL && boot->damaged)) {
         return false;
     }
-    if (boot_is_whole(boot) || !has_others(group)) {
+    if (boot_is_whole(boot) || !has_others(group, start)) {
         log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); the logs are "
                  "scanned instead", group->id, status_text(status));
         return false;
     }
-    if (group->member_count == 0) {
-        group->storage = STATUS_CORRUPT;
+    group->storage = begin_with_latest(group, start);
+    if (group->storage != STATUS_OK) {
         return false;
     }
     log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); it comes again from "

@@ -30,7 +30,8 @@
  * lost: up to where it had got, and with which members, nothing else says, unless the journal has
  * all of it. Then nothing of the journal's part is used; the logs stay, as the beginning of a copy.
  * Otherwise nothing is done, or the group is offline. */
-bool group_loss_of_checkpoint(struct group *group, struct journal_boot *boot, enum status status);
+bool group_loss_of_checkpoint(struct group *group, const struct group_start *start,
+                              enum status status);
 
 /* At the opening, when the members are known and Raft is not made yet. `boot` is what the journal
  * has of the group and is used; null: nothing. */

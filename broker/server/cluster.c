@@ -143,6 +143,15 @@ enum status cluster_find_voters(struct broker *broker)
     return status == STATUS_NOT_FOUND ? STATUS_CLOSED : status;
 }
 
+enum status cluster_begin_with_voters(struct broker *broker)
+{
+    const struct quorum_list now = {broker->voters, broker->voter_count};
+    assert(broker->changes_voters && now.count > 0);
+    broker->first_voters = now.voters;
+    broker->first_voter_count = now.count;
+    return quorum_file_write(log_dir_path(broker->log_dir), now, now);
+}
+
 static bool are_same(struct quorum_list one, struct quorum_list other)
 {
     bool same = one.count == other.count;

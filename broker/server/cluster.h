@@ -29,6 +29,10 @@ MUST_USE enum status cluster_check_id(const struct broker *broker, const char *p
  * say, who are asked until one knows. The data directory is open. STATUS_CLOSED: told to stop. */
 MUST_USE enum status cluster_find_voters(struct broker *broker);
 
+/* The metadata's log comes again from others: it begins with the voters that were known last, now
+ * and at every later start. Durable; blocks. */
+MUST_USE enum status cluster_begin_with_voters(struct broker *broker);
+
 /* From one picture to the next: when the voters are others, the file beside the data follows soon.
  * On shard 0. */
 void cluster_keep_voters(struct shard *shard, const struct cluster_image *before,

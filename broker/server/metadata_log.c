@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/planted.h"
 #include "broker/group/boot.h"
+#include "broker/server/cluster.h"
 #include "broker/server/fencing.h"
 #include "broker/server/first_start.h"
 #include "broker/server/leftovers.h"
@@ -203,11 +204,20 @@ static const struct group_machine metadata_machine = {
     .close = metadata_closed,
 };
 
+static enum status begin_with_latest(void *machine_state)
+{
+    const struct metadata_log *log = machine_state;
+    return cluster_begin_with_voters(log->broker);
+}
+
 static void open_group(struct shard *shard, struct mail *mail)
 {
     struct metadata_log *log = container_of(mail, struct metadata_log, start);
     size_t member_count;
+    size_t latest_count;
     struct raft_member *members = metadata_members_at_start(log->broker, &member_count);
+    struct raft_member *latest = metadata_members_latest(log->broker, &latest_count);
+    latest_count = planted(PLANT_FIRST_VOTERS_AGAIN) ? 0 : latest_count;
     struct group_start start = {
         .id = METADATA_GROUP_ID,
         .machine = &metadata_machine,
@@ -215,12 +225,16 @@ static void open_group(struct shard *shard, struct mail *mail)
         .boot = boot_find(&log->broker->boot, METADATA_GROUP_ID),
         .members = members,
         .member_count = member_count,
+        .latest = latest,
+        .latest_count = latest_count,
+        .begin_with_latest = latest_count > 0 ? begin_with_latest : NULL,
         .existed = true, /* as long as nobody knows better (first_start.h) */
     };
     enum status status = group_open(shard, &start, &log->group);
     assert(status == STATUS_OK);
     (void)status;
     free(members);
+    free(latest);
     log->opened_index = raft_last_index(log->group->raft);
     if (log->group->storage != STATUS_OK) {
         log_error("metadata", "without __cluster_metadata nothing can be served: restore the data "

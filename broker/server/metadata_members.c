@@ -32,20 +32,32 @@ static bool is_voter(struct voters voters, int32_t node)
     return false;
 }
 
+static struct raft_member *members_of(struct voters voters, size_t *count)
+{
+    struct raft_member *members = memory_new_zero((size_t)voters.count, sizeof *members);
+    for (int i = 0; i < voters.count; i++) {
+        members[i] =
+            (struct raft_member){.id = voters.items[i].node_id, .flags = RAFT_VOTER};
+    }
+    *count = (size_t)voters.count;
+    assert(*count > 0);
+    return members;
+}
+
 struct raft_member *metadata_members_at_start(const struct broker *broker, size_t *count)
 {
     *count = 0;
-    if (!broker->in_cluster) {
-        return NULL;
-    }
-    struct raft_member *members =
-        memory_new_zero((size_t)broker->first_voter_count, sizeof *members);
-    for (int i = 0; i < broker->first_voter_count; i++) {
-        members[(*count)++] =
-            (struct raft_member){.id = broker->first_voters[i].node_id, .flags = RAFT_VOTER};
-    }
-    assert(*count > 0);
-    return members;
+    return broker->in_cluster ? members_of((struct voters){broker->first_voters,
+                                                           broker->first_voter_count}, count)
+                              : NULL;
+}
+
+struct raft_member *metadata_members_latest(const struct broker *broker, size_t *count)
+{
+    *count = 0;
+    return broker->changes_voters
+               ? members_of((struct voters){broker->voters, broker->voter_count}, count)
+               : NULL;
 }
 
 static bool is_member(const struct raft_member *members, size_t count, struct raft_member wanted)

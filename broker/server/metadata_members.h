@@ -11,6 +11,9 @@
  * caller frees. */
 struct raft_member *metadata_members_at_start(const struct broker *broker, size_t *count);
 
+/* Those that this node heard of last, where voters change; else null. The caller frees. */
+struct raft_member *metadata_members_latest(const struct broker *broker, size_t *count);
+
 /* On the leader: makes the members those that vote by now, and as learners those that are to vote
  * or are registered. */
 void metadata_members_update(struct metadata_log *log);

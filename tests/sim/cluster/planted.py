@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 SEEDS = 1000
 # Those that only clusters show which change their voters.
 OF_VOTERS = ('VOTER_AT_ONCE', 'REMOVED_LEADER_STAYS', 'SNAPSHOT_LACKS_VOTERS',
-             'REGISTERED_IN_SNAPSHOT')
+             'REGISTERED_IN_SNAPSHOT', 'FIRST_VOTERS_AGAIN')
 SECONDS = 240  # for one bug
 CRASHES = (-6, -11)
 
