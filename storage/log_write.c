@@ -20,7 +20,7 @@
 #include "storage/log_direct.h"
 
 enum { TRIM_AT_ONCE = 64, JOB_BATCHES_MAX = 4096, JOB_BYTES_MAX = 8 * 1024 * 1024,
-    UNREAD_PATIENCE = 4 };
+    UNREAD_PATIENCE = 16 };
 
 struct log_write {
     struct log_job job;
