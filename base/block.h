@@ -7,6 +7,7 @@
 #define OTTLA_BASE_BLOCK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,9 +15,12 @@
 
 struct block {
     atomic_uint references;
+    bool has_pages;
     size_t capacity;
     uint8_t bytes[];
 };
+
+enum { BLOCK_PAGE = 4096 };
 
 /* Part of a block. It does not hold a reference by itself; who keeps one calls block_ref. */
 struct slice {
@@ -27,6 +31,10 @@ struct slice {
 
 /* A new block with one reference and uninitialised bytes. */
 struct block *block_new(size_t capacity);
+
+/* The same in pages of memory of which nothing else has a part: the bytes begin with the first,
+ * and behind them in the last one is zero. So a device can be given the sectors around a slice. */
+struct block *block_new_pages(size_t capacity);
 
 /* A new block holding a copy of the bytes. */
 struct block *block_copy(struct view view);

@@ -23,6 +23,7 @@
 struct file {
     atomic_uint references;
     int descriptor;
+    size_t direct_unit;
     char path[];
 };
 
@@ -70,6 +71,20 @@ static int open_flags(unsigned flags)
     return result;
 }
 
+/* Since Linux 6.1. */
+static size_t ask_direct_unit(int descriptor)
+{
+    struct statx info;
+    unsigned unit = FILE_ALIGNMENT;
+    if (statx(descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) == 0
+        && (info.stx_mask & STATX_DIOALIGN) != 0 && info.stx_dio_mem_align > 0) {
+        unit = info.stx_dio_mem_align > info.stx_dio_offset_align ? info.stx_dio_mem_align
+                                                                  : info.stx_dio_offset_align;
+    }
+    bool is_usable = unit < FILE_ALIGNMENT && (unit & (unit - 1)) == 0;
+    return is_usable ? unit : FILE_ALIGNMENT;
+}
+
 enum status file_open(const char *path, unsigned flags, struct file **file)
 {
     assert(path != NULL);
@@ -86,6 +101,7 @@ enum status file_open(const char *path, unsigned flags, struct file **file)
     *file = memory_new(sizeof **file + length);
     atomic_init(&(*file)->references, 1);
     (*file)->descriptor = descriptor;
+    (*file)->direct_unit = (flags & FILE_DIRECT) != 0 ? ask_direct_unit(descriptor) : 1;
     memcpy((*file)->path, path, length);
     return STATUS_OK;
 }
@@ -115,6 +131,12 @@ int file_descriptor(const struct file *file)
 {
     assert(file->descriptor >= 0);
     return file->descriptor;
+}
+
+size_t file_direct_unit(const struct file *file)
+{
+    assert(file->direct_unit > 0 && file->direct_unit <= FILE_ALIGNMENT);
+    return file->direct_unit;
 }
 
 enum status file_read(struct file *file, uint64_t position, void *bytes, size_t length,
@@ -154,7 +176,7 @@ static void skip_parts(struct iovec *parts, int *first, int count, size_t done)
     }
 }
 
-enum { PARTS_AT_ONCE = 64 };
+enum { PARTS_AT_ONCE = 256 };
 
 /* Writes up to PARTS_AT_ONCE parts whole; `*position` moves past them. */
 static enum status write_some(struct file *file, uint64_t *position, const struct iovec *parts,

@@ -28,8 +28,9 @@ enum file_flag {
     FILE_WRITE = 1 << 0,  /* and writing */
     FILE_CREATE = 1 << 1, /* made empty when it is not there */
     FILE_EMPTY = 1 << 2,  /* cut to length 0 when it is there */
-    FILE_DIRECT = 1 << 3, /* past the page cache; memory, position and length are multiples of
-                             FILE_ALIGNMENT. STATUS_UNSUPPORTED where the file system refuses */
+    FILE_DIRECT = 1 << 3, /* past the page cache; position and length are multiples of
+                             FILE_ALIGNMENT, memory and length of each part of file_direct_unit.
+                             STATUS_UNSUPPORTED where the file system refuses */
     FILE_DURABLE = 1 << 4 /* a write returns when it is on the disk (O_DSYNC) */
 };
 
@@ -46,6 +47,10 @@ void file_unref(struct file *file);
 
 /* The descriptor for sendfile, owned by the file; -1 in a simulation. */
 int file_descriptor(const struct file *file);
+
+/* What each part of a direct write is aligned to, in memory and in length: a power of two, at most
+ * FILE_ALIGNMENT, and that where the kernel does not tell; 1 for files that are not direct. */
+size_t file_direct_unit(const struct file *file);
 
 /* Reads up to `length` bytes at `position`; `*got` is smaller only at the end of the file. */
 MUST_USE enum status file_read(struct file *file, uint64_t position, void *bytes, size_t length,

@@ -40,15 +40,24 @@ bool journal_frame_load(const uint8_t *at, struct journal_frame_header *header)
         && header->synced < header->sequence;
 }
 
-size_t journal_piece_store(struct journal_piece_header header, struct view payload, uint8_t *at)
+static void store_header(struct journal_piece_header header, struct view payload, size_t skip,
+    size_t extent, uint8_t *at)
 {
     assert(header.kind >= JOURNAL_ENTRY && header.kind <= JOURNAL_ANEW);
-    assert(payload.length <= JOURNAL_FRAME_MAX);
-    size_t padded = journal_piece_padded(payload.length);
+    assert(extent <= JOURNAL_FRAME_MAX && extent % JOURNAL_PIECE_ALIGNMENT == 0);
+    assert(sizeof header + skip + payload.length <= extent);
     header.length = (uint32_t)payload.length;
+    header.skip = (uint32_t)skip;
+    header.extent = (uint32_t)extent;
     header.payload_crc = crc32c(payload);
     header.crc = header_crc(&header, sizeof header, 4);
     memcpy(at, &header, sizeof header);
+}
+
+size_t journal_piece_store(struct journal_piece_header header, struct view payload, uint8_t *at)
+{
+    size_t padded = journal_piece_padded(payload.length);
+    store_header(header, payload, 0, sizeof header + padded, at);
     if (payload.length > 0) {
         memcpy(at + sizeof header, payload.data, payload.length);
         memset(at + sizeof header + payload.length, 0, padded - payload.length);
@@ -56,12 +65,21 @@ size_t journal_piece_store(struct journal_piece_header header, struct view paylo
     return sizeof header + padded;
 }
 
+void journal_piece_store_apart(struct journal_piece_header header, struct view payload, size_t skip,
+    size_t extent, uint8_t *at)
+{
+    assert(payload.length > 0);
+    store_header(header, payload, skip, extent, at);
+}
+
 static bool piece_header_is_good(const struct journal_piece_header *header, uint64_t sequence,
     size_t left)
 {
+    uint64_t end = (uint64_t)sizeof *header + header->skip + header->length;
     return header->crc == header_crc(header, sizeof *header, 4) && header->sequence == sequence
         && header->kind >= JOURNAL_ENTRY && header->kind <= JOURNAL_ANEW
-        && journal_piece_padded(header->length) <= left;
+        && end <= header->extent && header->extent <= left
+        && header->extent % JOURNAL_PIECE_ALIGNMENT == 0;
 }
 
 enum journal_piece_state journal_piece_load(struct view rest, uint64_t sequence,
@@ -73,11 +91,11 @@ enum journal_piece_state journal_piece_load(struct view rest, uint64_t sequence,
         return JOURNAL_PIECE_BAD_HEADER;
     }
     memcpy(header, rest.data, sizeof *header);
-    if (!piece_header_is_good(header, sequence, rest.length - sizeof *header)) {
+    if (!piece_header_is_good(header, sequence, rest.length)) {
         return JOURNAL_PIECE_BAD_HEADER;
     }
-    *payload = view_slice(rest, sizeof *header, header->length);
-    *used = sizeof *header + journal_piece_padded(header->length);
+    *payload = view_slice(rest, sizeof *header + header->skip, header->length);
+    *used = header->extent;
     assert(*used <= rest.length);
     bool whole = crc32c(*payload) == header->payload_crc;
     return whole ? JOURNAL_PIECE_WHOLE : JOURNAL_PIECE_BAD_PAYLOAD;

@@ -6,6 +6,9 @@
  * stale bytes of a file used before never count. A record longer than the room left in a frame goes
  * on in the next one, as further pieces.
  *
+ * A payload follows its piece's header at once, or lies apart: in sectors of its own, written from
+ * where it lay in memory, with whatever was around it there in the first and the last of them.
+ *
  * Integers are little endian. The check of a frame covers its header, that of a piece its header,
  * and that of a payload the payload: what is whole in a damaged frame can be told and used.
  */
@@ -23,8 +26,9 @@
 enum {
     JOURNAL_PAGE = 4096,               /* alignment of frames */
     JOURNAL_FRAME_MAX = 1024 * 1024,   /* longest frame */
-    JOURNAL_FORMAT_VERSION = 1,
-    JOURNAL_PIECE_ALIGNMENT = 8
+    JOURNAL_FORMAT_VERSION = 2,
+    JOURNAL_PIECE_ALIGNMENT = 8,
+    JOURNAL_SECTOR = 512               /* what a device writes as a whole */
 };
 
 #define JOURNAL_FRAME_MAGIC 0x314a544fu  /* "OTJ1" */
@@ -65,7 +69,7 @@ enum journal_piece_flag {
 struct journal_piece_header {
     uint32_t crc;         /* CRC-32C of the bytes after this field, of this header */
     uint32_t payload_crc; /* CRC-32C of the payload in this piece */
-    uint32_t length;      /* payload bytes in this piece; padded to a multiple of 8 */
+    uint32_t length;      /* payload bytes in this piece */
     uint8_t kind;
     uint8_t entry_kind;
     uint16_t flags;
@@ -75,11 +79,14 @@ struct journal_piece_header {
     uint64_t group;
     uint64_t term;
     uint64_t index;
+    uint32_t skip;        /* bytes between this header and the payload */
+    uint32_t extent;      /* from the start of this header to what follows the piece */
 };
 
-_Static_assert(sizeof(struct journal_piece_header) == 56, "no padding on the disk");
+_Static_assert(sizeof(struct journal_piece_header) == 64, "no padding on the disk");
 _Static_assert(offsetof(struct journal_piece_header, sequence) == 24, "position on the disk");
 _Static_assert(offsetof(struct journal_piece_header, index) == 48, "position on the disk");
+_Static_assert(offsetof(struct journal_piece_header, extent) == 60, "position on the disk");
 
 /* The length rounded up to whole pages. */
 static inline uint64_t journal_page_align(uint64_t length_bytes)
@@ -87,7 +94,18 @@ static inline uint64_t journal_page_align(uint64_t length_bytes)
     return (length_bytes + JOURNAL_PAGE - 1) / JOURNAL_PAGE * JOURNAL_PAGE;
 }
 
-/* The payload's length rounded up as pieces are. */
+/* Down and up to whole sectors. */
+static inline size_t journal_sector_down(size_t at)
+{
+    return at - at % JOURNAL_SECTOR;
+}
+
+static inline size_t journal_sector_up(size_t at)
+{
+    return journal_sector_down(at + JOURNAL_SECTOR - 1);
+}
+
+/* The payload's length rounded up as it is behind its header. */
 static inline size_t journal_piece_padded(size_t length_bytes)
 {
     return (length_bytes + JOURNAL_PIECE_ALIGNMENT - 1) / JOURNAL_PIECE_ALIGNMENT
@@ -108,14 +126,19 @@ bool journal_frame_load(const uint8_t *at, struct journal_frame_header *header);
 /* Stores a piece: header, payload and padding. Returns the bytes used. */
 size_t journal_piece_store(struct journal_piece_header header, struct view payload, uint8_t *at);
 
+/* Stores the header of a piece whose payload lies apart: `skip` bytes behind it, and the next piece
+ * `extent` bytes behind its start. */
+void journal_piece_store_apart(struct journal_piece_header header, struct view payload, size_t skip,
+    size_t extent, uint8_t *at);
+
 enum journal_piece_state {
     JOURNAL_PIECE_WHOLE,
     JOURNAL_PIECE_BAD_PAYLOAD, /* the header can be trusted */
     JOURNAL_PIECE_BAD_HEADER
 };
 
-/* Reads the piece at the start of `rest` (what is left of the frame). `*used` is the piece's padded
- * length unless the header is bad. */
+/* Reads the piece at the start of `rest` (what is left of the frame). `*used` is the piece's extent
+ * unless the header is bad. */
 enum journal_piece_state journal_piece_load(struct view rest, uint64_t sequence,
     struct journal_piece_header *header, struct view *payload, size_t *used);
 

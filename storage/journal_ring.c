@@ -432,11 +432,19 @@ enum status journal_ring_fill(struct journal_ring *ring, bool *worked)
     return fill_step(ring, file);
 }
 
-enum status journal_ring_write(struct journal_ring *ring, const uint8_t *frame, size_t padded_bytes)
+/* The ring's files are all in one file system. */
+bool journal_ring_takes_sectors(struct journal_ring *ring)
+{
+    return file_direct_unit(journal_ring_current(ring)->file) <= JOURNAL_SECTOR;
+}
+
+enum status journal_ring_write(struct journal_ring *ring, const struct iovec *parts, int part_count,
+    size_t padded_bytes)
 {
     struct journal_file *file = journal_ring_current(ring);
     assert(file->generation == ring->generation && ring->generation > 0);
     assert(padded_bytes > 0 && padded_bytes <= journal_ring_room(ring));
+    assert(padded_bytes % JOURNAL_PAGE == 0 && ring->position % JOURNAL_PAGE == 0);
     uint64_t end = ring->position + padded_bytes;
     /* Small frames pay for unwritten space each; large ones fill it themselves. */
     while (ring->flush == JOURNAL_FLUSH_DURABLE && file->filled_bytes < end
@@ -446,7 +454,7 @@ enum status journal_ring_write(struct journal_ring *ring, const uint8_t *frame, 
             return filled;
         }
     }
-    enum status status = write_bytes(file->file, ring->position, frame, padded_bytes);
+    enum status status = file_write(file->file, ring->position, parts, part_count);
     if (status == STATUS_OK) {
         ring->position = end;
         file->filled_bytes = file->filled_bytes < end ? end : file->filled_bytes;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "base/status.h"
 #include "io/file.h"
@@ -77,9 +78,13 @@ MUST_USE enum status journal_ring_grow(struct journal_ring *ring);
 /* Goes on with a free file: its generation is one above. The frames in the old one are durable. */
 void journal_ring_switch(struct journal_ring *ring);
 
-/* Writes a frame (padded, page aligned) at the current position and moves on. */
-MUST_USE enum status journal_ring_write(struct journal_ring *ring, const uint8_t *frame,
-    size_t padded_bytes);
+/* Whether the parts of a frame may be any whole sectors; else they have to be pages. */
+bool journal_ring_takes_sectors(struct journal_ring *ring);
+
+/* Writes a frame (all parts together whole pages, each whole sectors) at the current position and
+ * moves on. */
+MUST_USE enum status journal_ring_write(struct journal_ring *ring, const struct iovec *parts,
+    int part_count, size_t padded_bytes);
 
 /* Makes what was written into the current file durable (interval policy). */
 MUST_USE enum status journal_ring_sync(struct journal_ring *ring);

@@ -161,6 +161,7 @@ enum status journal_write_frame(struct journal *journal, size_t limit_bytes, boo
     assert(list_is_empty(&journal->packed));
     journal->frame_oldest = oldest_needed(journal);
     journal->ring.oldest = journal->frame_oldest;
+    journal->frame.takes_apart = journal_ring_takes_sectors(&journal->ring);
     journal_frame_begin(&journal->frame, journal->sequence + 1, limit_bytes);
     pack_votes_and_marks(journal);
     if (with_operations) {
@@ -173,7 +174,8 @@ enum status journal_write_frame(struct journal *journal, size_t limit_bytes, boo
         .synced = journal->synced, .file_count = journal->ring.file_count,
         .flags = journal->opened ? 0 : JOURNAL_FRAME_OPENED});
     uint64_t started = clock_monotonic_ns();
-    enum status status = journal_ring_write(&journal->ring, journal->frame.bytes, padded);
+    enum status status = journal_ring_write(&journal->ring, journal->frame.parts,
+        journal->frame.part_count, padded);
     if (status != STATUS_OK) {
         journal_fail(journal, status);
         return status;

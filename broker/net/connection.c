@@ -29,6 +29,7 @@ enum {
     SCRATCH_BEHIND_BYTES = 4 * 1024,     /* behind a large frame: the next has its own turn */
     FIRST_BLOCK_BYTES = 64 * 1024,       /* a frame's first allocation */
     PEER_FIRST_BLOCK_BYTES = 1024 * 1024,
+    PEER_PAGES_FROM_BYTES = 8 * 1024,    /* larger ones have pages of their own */
     FRAME_GROWTH = 4,                    /* how many times more when that is full */
     MAX_UNSENT_BYTES = 8 * 1024 * 1024,  /* answers waiting before reading stops */
     PEER_UNSENT_BYTES = 64 * 1024 * 1024,
@@ -399,7 +400,9 @@ static bool frame_begin(struct connection *connection)
     frame->length = length;
     size_t first = connection->peer != NULL ? PEER_FIRST_BLOCK_BYTES : FIRST_BLOCK_BYTES;
     first = length < first ? length : first;
-    frame->block = block_new(first);
+    /* What other nodes send goes from here to the disk. */
+    bool takes_pages = connection->peer != NULL && length >= PEER_PAGES_FROM_BYTES;
+    frame->block = takes_pages ? block_new_pages(first) : block_new(first);
     count_queued(connection, first);
     return true;
 }

@@ -55,7 +55,7 @@ static void try_checkpoint(const uint8_t *data, size_t size)
     }
 }
 
-/* Puts the checksums of a piece right; its padded length, at least a step. */
+/* Puts the checksums of a piece right; its extent, at least a step. */
 static size_t mend_piece(uint8_t *at, size_t left, uint64_t sequence)
 {
     struct journal_piece_header header;
@@ -64,10 +64,17 @@ static size_t mend_piece(uint8_t *at, size_t left, uint64_t sequence)
     header.kind = (uint8_t)(1 + header.kind % JOURNAL_ANEW);
     header.length %= 2000;
     header.index = header.index % 100 + 1;
-    size_t padded = sizeof header + journal_piece_padded(header.length);
+    header.skip = header.skip % 2 == 0 ? 0 : header.skip % 1200;
+    size_t padded = sizeof header + journal_piece_padded(header.length + header.skip);
     if (padded > left) {
         return left;
     }
+    if (header.skip > 0 && header.length > 0) {
+        struct view payload = {at + sizeof header + header.skip, header.length};
+        journal_piece_store_apart(header, payload, header.skip, padded, at);
+        return padded;
+    }
+    padded = sizeof header + journal_piece_padded(header.length);
     uint8_t *payload = memory_new(header.length + 1);
     memcpy(payload, at + sizeof header, header.length);
     journal_piece_store(header, (struct view){payload, header.length}, at);

@@ -90,6 +90,11 @@ int file_descriptor(const struct file *file)
     return -1;
 }
 
+size_t file_direct_unit(const struct file *file)
+{
+    return (file->flags & FILE_DIRECT) != 0 ? SIM_SECTOR_BYTES : 1;
+}
+
 enum status file_read(struct file *file, uint64_t position, void *bytes, size_t length,
     size_t *got)
 {
@@ -165,10 +170,12 @@ enum status file_write(struct file *file, uint64_t position, const struct iovec 
         torn = true;
         begun = STATUS_IO;
     }
+    bool is_direct = (file->flags & FILE_DIRECT) != 0;
+    assert(!is_direct || position % FILE_ALIGNMENT == 0);
     for (int i = 0; i < part_count; i++) {
-        if ((file->flags & FILE_DIRECT) != 0) {
-            assert(position % FILE_ALIGNMENT == 0 && parts[i].iov_len % FILE_ALIGNMENT == 0);
-            assert((uintptr_t)parts[i].iov_base % FILE_ALIGNMENT == 0);
+        if (is_direct) {
+            assert(parts[i].iov_len % SIM_SECTOR_BYTES == 0);
+            assert((uintptr_t)parts[i].iov_base % SIM_SECTOR_BYTES == 0);
             sim_disk->direct_bytes += parts[i].iov_len;
         }
         enum status status = write_part(file, position, &parts[i], torn);
@@ -177,6 +184,7 @@ enum status file_write(struct file *file, uint64_t position, const struct iovec 
         }
         position += parts[i].iov_len;
     }
+    assert(!is_direct || position % FILE_ALIGNMENT == 0);
     return begun;
 }
 

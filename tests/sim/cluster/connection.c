@@ -145,7 +145,7 @@ static void received(void *owner, const uint8_t *bytes, size_t length)
     while (at + 4 <= length && !connection->closed) {
         size_t frame = load_be32(bytes + at);
         world_require(frame >= 8 && at + 4 + frame <= length, "a frame of %zu bytes", frame);
-        struct block *block = block_new(frame);
+        struct block *block = block_new_pages(frame);
         memcpy(block->bytes, bytes + at + 4, frame);
         struct request *request = request_new(connection, block, frame);
         list_push_back(&connection->requests, &request->link);

@@ -73,6 +73,20 @@ static void fill_payload(uint64_t serial, uint8_t *bytes, size_t length)
     }
 }
 
+/* In a block of its own, or with other bytes around in one that has its pages for itself: then the
+ * journal may write it from there. */
+static struct slice make_payload(struct world *world, uint64_t serial, size_t length)
+{
+    bool has_pages = world_random(world, 2) == 0;
+    size_t before = has_pages ? world_random(world, 3000) : 0;
+    size_t after = has_pages ? world_random(world, 3000) : 0;
+    size_t whole = before + length + after;
+    struct block *block = has_pages ? block_new_pages(whole) : block_new(whole);
+    memset(block->bytes, 0xee, whole);
+    fill_payload(serial, block->bytes + before, length);
+    return slice_of(block, before, length);
+}
+
 static size_t payload_size(struct world *world)
 {
     switch (world_random(world, 12)) {
@@ -157,9 +171,7 @@ static struct journal_record make_record(struct world *world, unsigned number)
                                                                     : group->live_count;
     } else {
         add_live(group, serial);
-        struct block *block = block_new(record.payload_bytes);
-        fill_payload(serial, block->bytes, record.payload_bytes);
-        result.payload = slice_of(block, 0, record.payload_bytes);
+        result.payload = make_payload(world, serial, record.payload_bytes);
     }
     return result;
 }
