@@ -72,6 +72,15 @@ uint64_t raft_bytes_behind(const struct raft *raft, uint64_t after)
     return after >= last ? 0 : raft_window_bytes(&raft->window, after, last);
 }
 
+uint64_t raft_payload_bytes_behind(const struct raft *raft, uint64_t after)
+{
+    uint64_t start = raft->window.start_index;
+    uint64_t from = after > start ? after : start;
+    uint64_t last = raft_window_last(&raft->window);
+    return from >= last ? 0 : raft_bytes_behind(raft, from)
+                                  - (last - from) * sizeof(struct raft_entry);
+}
+
 const struct raft_member *raft_members(const struct raft *raft, size_t *count)
 {
     *count = raft->active.count;

@@ -354,6 +354,8 @@ uint64_t raft_durable_index(const struct raft *raft);
 const struct raft_entry *raft_entry_at(const struct raft *raft, uint64_t index);
 /* The bytes of the window's entries behind `after`, as the limits count them. */
 uint64_t raft_bytes_behind(const struct raft *raft, uint64_t after);
+/* The bytes of their payloads alone. */
+uint64_t raft_payload_bytes_behind(const struct raft *raft, uint64_t after);
 /* The members in force (the latest configuration, committed or not); borrowed until the next
  * step. */
 const struct raft_member *raft_members(const struct raft *raft, size_t *count);

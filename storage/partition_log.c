@@ -429,6 +429,12 @@ uint64_t partition_log_size_bytes(const struct partition_log *log)
     return log->content == NULL ? 0 : log->content->size_bytes;
 }
 
+uint64_t partition_log_position(const struct partition_log *log)
+{
+    const struct log_segment *active = log->content == NULL ? NULL : log_active(log->content);
+    return active == NULL ? 0 : active->size_bytes;
+}
+
 size_t partition_log_segment_count(const struct partition_log *log)
 {
     return log->content == NULL ? 0 : log->content->segment_count;

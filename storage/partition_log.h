@@ -133,6 +133,9 @@ int64_t partition_log_end(const struct partition_log *log);
 /* Bytes of all segments, with what is not yet in a file. */
 uint64_t partition_log_size_bytes(const struct partition_log *log);
 
+/* Where in its segment's file the next batch will lie, if no new segment begins. */
+uint64_t partition_log_position(const struct partition_log *log);
+
 /* How many segments there are; 0 before the first append. */
 size_t partition_log_segment_count(const struct partition_log *log);
 

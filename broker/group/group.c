@@ -147,13 +147,31 @@ static void keep_time(struct group *group, bool on)
     replicas_keep_time(replicas);
 }
 
+/* Where the batches of the message will lie in the segment of the log, if the other node has the
+ * same: a guess. */
+static struct payload_place expected_place(const struct group *group,
+                                           const struct raft_message *message)
+{
+    struct payload_place place = {.overlap = GROUP_PAYLOAD_PREFIX};
+    uint64_t index = message->index;
+    if (message->entry_count > 0 && group->partition_count == 1 &&
+        group->partitions[0]->log != NULL) {
+        uint64_t ahead = raft_payload_bytes_behind(group->raft, group->applied_index) -
+                         raft_payload_bytes_behind(group->raft, index);
+        place.position = partition_log_position(group->partitions[0]->log) + ahead -
+                         (index - group->applied_index + 1) * GROUP_PAYLOAD_PREFIX;
+    }
+    return place;
+}
+
 /* What leaves for the disk and the peers. It goes before everything else of a step: applying may
  * lead to another step, whose entries have to come behind these in the journal. */
 static void send_out(struct group *group, const struct raft_action *action)
 {
     switch ((enum raft_action_kind)action->kind) {
     case RAFT_ACTION_SEND:
-        peers_send(group->shard, group->id, &action->message);
+        peers_send(group->shard, group->id, &action->message,
+                   expected_place(group, &action->message));
         break;
     case RAFT_ACTION_SAVE:
         group_journal_save(group, action->save.term, action->save.voted_for);

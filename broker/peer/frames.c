@@ -12,12 +12,14 @@
 #include "protocol/api_table.h"
 
 enum {
+    FRAME_SIZE_BYTES = 4,        /* they do not count */
     FLAG_ACCEPTED = 1,
     FLAG_TRANSFER = 2,
     FLAG_SLEEP = 4,
     FLAG_WITHDRAWN = 8,
     MESSAGE_BYTES = 62,          /* on the wire, without entries */
-    ENTRY_BYTES = 13,            /* without payload */
+    ENTRY_BYTES = 17,            /* without payload and pad */
+    PAD_FROM_BYTES = 8 * 1024,   /* smaller payloads are copied on their way to the disk */
     KEPT_ENTRIES = 4096,         /* room that stays for the next frame */
     KEPT_FRAME_BYTES = 16 * 1024,
     HEADER_BYTES = 15,           /* with the size in front, without a client id */
@@ -57,10 +59,14 @@ static void reserve(struct raft_outbox *outbox, size_t entries)
             memory_resize(outbox->entries, outbox->entry_capacity, sizeof *outbox->entries);
         outbox->payloads =
             memory_resize(outbox->payloads, outbox->entry_capacity, sizeof *outbox->payloads);
+        outbox->places =
+            memory_resize(outbox->places, outbox->entry_capacity, sizeof *outbox->places);
     }
 }
 
-static void add_entry(struct raft_outbox *outbox, const struct raft_entry *entry)
+static const uint8_t no_bytes[PAYLOAD_PLACE_UNIT];
+
+static void add_entry(struct raft_outbox *outbox, const struct raft_entry *entry, uint64_t place)
 {
     struct peer_raft_request_entry *out = &outbox->entries[outbox->entry_count];
     struct slice payload = entry->payload;
@@ -76,12 +82,13 @@ static void add_entry(struct raft_outbox *outbox, const struct raft_entry *entry
     if (payload.block != NULL) {
         block_ref(payload.block);
     }
+    outbox->places[outbox->entry_count] = place;
     outbox->payloads[outbox->entry_count++] = payload;
     outbox->bytes += ENTRY_BYTES + payload.length;
 }
 
 void raft_outbox_add(struct raft_outbox *outbox, uint64_t group,
-                     const struct raft_message *message)
+                     const struct raft_message *message, struct payload_place place)
 {
     reserve(outbox, message->entry_count);
     assert(message->entry_count <= INT32_MAX);
@@ -103,8 +110,26 @@ void raft_outbox_add(struct raft_outbox *outbox, uint64_t group,
     outbox->bytes += MESSAGE_BYTES;
     for (size_t i = 0; i < message->entry_count; i++) {
         assert(message->entries[i].index == message->index + 1 + i);
-        add_entry(outbox, &message->entries[i]);
+        add_entry(outbox, &message->entries[i], place.position);
+        place.position += message->entries[i].payload.length - place.overlap;
     }
+}
+
+/* Gives the entries of all messages their pads; the messages begin `at` so many bytes. */
+static void pad_entries(struct raft_outbox *outbox, size_t at)
+{
+    size_t number = 0;
+    for (size_t i = 0; i < outbox->message_count; i++) {
+        at += MESSAGE_BYTES;
+        for (int32_t k = 0; k < outbox->messages[i].entries_count; k++, number++) {
+            size_t payload = outbox->payloads[number].length;
+            size_t off = (size_t)(outbox->places[number] - (at + ENTRY_BYTES)) % PAYLOAD_PLACE_UNIT;
+            size_t pad = payload >= PAD_FROM_BYTES ? off : 0;
+            outbox->entries[number].pad = (struct view){no_bytes, pad};
+            at += ENTRY_BYTES + pad + payload;
+        }
+    }
+    assert(number == outbox->entry_count);
 }
 
 /* The encoded bytes, and between them the payloads that are not among them. */
@@ -114,6 +139,7 @@ static void write_pieces(struct raft_outbox *outbox, const struct buffer *frame,
     struct block *block = block_copy(buffer_view(frame));
     size_t from = 0;
     size_t gap = 0;
+    size_t between = 0; /* bytes of the payloads so far */
     for (size_t i = 0; i < outbox->entry_count; i++) {
         struct slice payload = outbox->payloads[i];
         if (outbox->entries[i].payload.external_length == 0) {
@@ -122,6 +148,9 @@ static void write_pieces(struct raft_outbox *outbox, const struct buffer *frame,
         }
         assert(gap < output->gap_count && output->gaps[gap].length == payload.length);
         size_t to = output->gaps[gap++].position;
+        assert(payload.length < PAD_FROM_BYTES ||
+               (to + between - FRAME_SIZE_BYTES - outbox->places[i]) % PAYLOAD_PLACE_UNIT == 0);
+        between += payload.length;
         add_piece(out, block_ref(block), block->bytes + from, to - from);
         add_piece(out, payload.block, payload.data, payload.length);
         from = to;
@@ -148,6 +177,7 @@ void raft_outbox_write(struct raft_outbox *outbox, int32_t correlation_id, struc
         .messages_count = (int32_t)outbox->message_count,
     };
     size_t entry = 0;
+    assert(outbox->message_count <= INT32_MAX);
     for (size_t i = 0; i < outbox->message_count; i++) {
         outbox->messages[i].entries = outbox->entries + entry;
         entry += (size_t)outbox->messages[i].entries_count;
@@ -157,10 +187,11 @@ void raft_outbox_write(struct raft_outbox *outbox, int32_t correlation_id, struc
     struct message_output output = {.buffer = frame};
     frame->length = 0;
     peer_frame_begin(frame, API_PEER_RAFT, 0, correlation_id);
+    pad_entries(outbox, frame->length - FRAME_SIZE_BYTES + sizeof request.messages_count);
     enum status status = message_encode(&peer_raft_request_type, 0, &request, &output);
     assert(status == STATUS_OK);
     (void)status;
-    size_t total = frame->length - 4;
+    size_t total = frame->length - FRAME_SIZE_BYTES;
     for (size_t i = 0; i < output.gap_count; i++) {
         total += output.gaps[i].length;
     }
@@ -179,6 +210,7 @@ void raft_outbox_free(struct raft_outbox *outbox)
     free(outbox->messages);
     free(outbox->entries);
     free(outbox->payloads);
+    free(outbox->places);
     buffer_free(&outbox->frame);
     *outbox = (struct raft_outbox){0};
 }

@@ -10,6 +10,7 @@
 
 #include "base/block.h"
 #include "base/buffer.h"
+#include "broker/peer/payload_place.h"
 #include "messages/peer.h"
 #include "protocol/codec.h"
 #include "raft/raft.h"
@@ -24,15 +25,18 @@ struct raft_outbox {
     size_t message_capacity;
     struct peer_raft_request_entry *entries; /* of all messages, in their order */
     struct slice *payloads;      /* of the entries; their blocks are held */
+    uint64_t *places;            /* where the payloads will lie */
     size_t entry_count;
     size_t entry_capacity;
     size_t bytes;                /* that the frame will have, about */
     struct buffer frame;         /* memory to encode in */
 };
 
-/* Adds a message; its entries' blocks are referenced. */
+/* Adds a message; its entries' blocks are referenced. Large payloads will lie in the frame as they
+ * will on the disk, but for multiples of PAYLOAD_PLACE_UNIT: who reads it into pages can write from
+ * there. */
 void raft_outbox_add(struct raft_outbox *outbox, uint64_t group,
-                     const struct raft_message *message);
+                     const struct raft_message *message, struct payload_place place);
 
 /* Appends one frame with all messages, none is fine, to `out`; the outbox is empty then. */
 void raft_outbox_write(struct raft_outbox *outbox, int32_t correlation_id, struct evbuffer *out);

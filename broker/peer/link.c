@@ -533,7 +533,8 @@ static void tell_dropped(struct peer_link *link)
     }
 }
 
-void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_message *message)
+void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_message *message,
+                    struct payload_place place)
 {
     if (link->state != LINK_UP) {
         return;
@@ -545,7 +546,7 @@ void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_me
     if (link->outbox.bytes >= FRAME_BYTES) {
         raft_outbox_write(&link->outbox, 0, link->out);
     }
-    raft_outbox_add(&link->outbox, group, message);
+    raft_outbox_add(&link->outbox, group, message, place);
     link->sent = true;
     peers_due(link);
 }

@@ -88,7 +88,8 @@ void link_hurry(struct peer_link *link);
 void link_free(struct peer_link *link);
 
 /* Collects for the end of this turn; dropped when the link is not up, or (Raft) full. */
-void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_message *message);
+void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_message *message,
+                    struct payload_place place);
 void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch, uint64_t lag);
 
 /* Collects a request; `body` is copied. Returns its correlation id. The link is up. */

@@ -177,13 +177,14 @@ void peers_close(struct shard *shard)
     free(peers);
 }
 
-void peers_send(struct shard *shard, uint64_t group, const struct raft_message *message)
+void peers_send(struct shard *shard, uint64_t group, const struct raft_message *message,
+                struct payload_place place)
 {
     struct peer_link *link = peers_link(shard, message->to);
     assert(message->to != shard->broker->node_id);
     assert(message->from == shard->broker->node_id);
     if (link != NULL) {
-        link_send_raft(link, group, message);
+        link_send_raft(link, group, message, place);
     }
 }
 

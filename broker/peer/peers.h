@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/view.h"
 #include "broker/net/shard.h"
+#include "broker/peer/payload_place.h"
 #include "broker/peer/places.h"
 
 struct peers;
@@ -51,7 +52,8 @@ void peers_drop(struct shard *shard, int32_t node);
 
 /* Sends a Raft message of the group to message->to at the end of this turn, in order. Entries are
  * referenced, not copied. May be dropped. */
-void peers_send(struct shard *shard, uint64_t group, const struct raft_message *message);
+void peers_send(struct shard *shard, uint64_t group, const struct raft_message *message,
+                struct payload_place place);
 
 /* A request to another node that gets an answer. */
 struct peer_call {

@@ -62,10 +62,13 @@ static void check_match(const struct group *group, const struct raft_message *me
                   PRIu64 ", which that one has not", group->id, message->from, message->to, index);
 }
 
-void __real_peers_send(struct shard *shard, uint64_t group, const struct raft_message *message);
-void __wrap_peers_send(struct shard *shard, uint64_t group, const struct raft_message *message);
+void __real_peers_send(struct shard *shard, uint64_t group, const struct raft_message *message,
+                       struct payload_place place);
+void __wrap_peers_send(struct shard *shard, uint64_t group, const struct raft_message *message,
+                       struct payload_place place);
 
-void __wrap_peers_send(struct shard *shard, uint64_t group, const struct raft_message *message)
+void __wrap_peers_send(struct shard *shard, uint64_t group, const struct raft_message *message,
+                       struct payload_place place)
 {
     const struct group *from = replicas_group(shard->replicas, group);
     if (from != NULL) {
@@ -73,7 +76,7 @@ void __wrap_peers_send(struct shard *shard, uint64_t group, const struct raft_me
         check_losses_vote(from, message);
         check_match(from, message);
     }
-    __real_peers_send(shard, group, message);
+    __real_peers_send(shard, group, message, place);
 }
 
 /* ---- What is proposed ---------------------------------------------------------------------- */

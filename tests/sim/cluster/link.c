@@ -229,10 +229,11 @@ void link_free(struct peer_link *link)
     free(of(link));
 }
 
-void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_message *message)
+void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_message *message,
+                    struct payload_place place)
 {
     if (link->state == LINK_UP) {
-        raft_outbox_add(&link->outbox, group, message);
+        raft_outbox_add(&link->outbox, group, message, place);
         link->sent = true;
         peers_due(link);
     }

@@ -90,7 +90,8 @@ static void round_trip(const struct raft_message *messages, int count)
     struct arena arena;
     size_t length;
     for (int i = 0; i < count; i++) {
-        raft_outbox_add(&outbox, 100 + (uint64_t)i, &messages[i]);
+        raft_outbox_add(&outbox, 100 + (uint64_t)i, &messages[i],
+                        (struct payload_place){.position = 4711, .overlap = 4});
     }
     size_t about = outbox.bytes;
     raft_outbox_write(&outbox, 77, out);
@@ -98,7 +99,7 @@ static void round_trip(const struct raft_message *messages, int count)
     ck_assert_uint_eq(outbox.bytes, 0);
     struct block *block = take_frame(out, &length);
     ck_assert_uint_eq(evbuffer_get_length(out), 0);
-    ck_assert_uint_le(length, about + 64 + 10 * (size_t)count * ENTRIES);
+    ck_assert_uint_le(length, about + 64 + (size_t)count * PAYLOAD_PLACE_UNIT);
     decode(block, length, &arena, &header, &request);
     ck_assert_int_eq(header.request_api_key, API_PEER_RAFT);
     ck_assert_int_eq(header.correlation_id, 77);
@@ -164,7 +165,7 @@ START_TEST(large_payloads_go_by_reference)
     make_entries(entries, 0);
     struct raft_message message = {
         .kind = RAFT_APPEND, .term = 50, .entries = entries, .entry_count = ENTRIES};
-    raft_outbox_add(&outbox, 1, &message);
+    raft_outbox_add(&outbox, 1, &message, (struct payload_place){0});
     raft_outbox_write(&outbox, 1, out);
     for (int i = 0; i < ENTRIES; i++) {
         if (sizes[i] > 0) {
@@ -178,6 +179,55 @@ START_TEST(large_payloads_go_by_reference)
     }
     raft_outbox_free(&outbox);
     free_entries(entries);
+}
+END_TEST
+
+/* Batches with a prefix of four bytes each that stays out of the file, among entries too small to
+ * be worth it and messages of other groups. */
+START_TEST(large_payloads_lie_as_they_will_in_the_file)
+{
+    enum { OVERLAP = 4, COUNT = 5 };
+    static const size_t lengths[COUNT] = {20000, 70001, 100, 8192, 300000};
+    struct raft_entry entries[COUNT];
+    struct raft_outbox outbox = {0};
+    struct evbuffer *out = evbuffer_new();
+    struct request_header header;
+    struct peer_raft_request request;
+    struct arena arena;
+    size_t length;
+    for (int i = 0; i < COUNT; i++) {
+        entries[i] = (struct raft_entry){.index = 8 + (uint64_t)i, .term = 3,
+                                         .payload = slice_of(block_new(lengths[i]), 0, lengths[i])};
+        memset(entries[i].payload.block->bytes, 'a' + i, lengths[i]);
+    }
+    struct raft_message messages[2] = {{.kind = RAFT_HEARTBEAT, .term = 3},
+        {.kind = RAFT_APPEND, .term = 3, .index = 7, .entries = entries, .entry_count = COUNT}};
+    uint64_t position = 1000003;
+    raft_outbox_add(&outbox, 1, &messages[0], (struct payload_place){0});
+    for (uint64_t group = 2; group < 4; group++) {
+        struct payload_place place = {.position = position - OVERLAP, .overlap = OVERLAP};
+        raft_outbox_add(&outbox, group, &messages[1], place);
+    }
+    raft_outbox_write(&outbox, 5, out);
+    struct block *block = take_frame(out, &length);
+    decode(block, length, &arena, &header, &request);
+    for (int i = 0; i < 2 * COUNT; i++) {
+        struct view payload = request.messages[1 + i / COUNT].entries[i % COUNT].payload.bytes;
+        uint64_t at = (uint64_t)(payload.data - block->bytes) + OVERLAP;
+        ck_assert_uint_eq(payload.length, lengths[i % COUNT]);
+        ck_assert_int_eq(payload.data[payload.length - 1], 'a' + i % COUNT);
+        position = i % COUNT == 0 ? 1000003 : position;
+        ck_assert(payload.length == 100 ||
+                  at % PAYLOAD_PLACE_UNIT == position % PAYLOAD_PLACE_UNIT);
+        position += payload.length - OVERLAP;
+    }
+    block_unref(block);
+    arena_free(&arena);
+    evbuffer_free(out);
+    raft_outbox_free(&outbox);
+    for (int i = 0; i < COUNT; i++) {
+        block_unref(entries[i].payload.block);
+    }
 }
 END_TEST
 
@@ -218,7 +268,7 @@ START_TEST(what_is_not_sent_is_let_go)
     make_entries(entries, 0);
     struct raft_message message = {
         .kind = RAFT_APPEND, .term = 50, .entries = entries, .entry_count = ENTRIES};
-    raft_outbox_add(&outbox, 1, &message);
+    raft_outbox_add(&outbox, 1, &message, (struct payload_place){0});
     ck_assert_uint_eq(atomic_load(&entries[1].payload.block->references), 2);
     raft_outbox_free(&outbox);
     ck_assert_uint_eq(atomic_load(&entries[1].payload.block->references), 1);
@@ -280,6 +330,7 @@ int main(void)
     tcase_add_test(tests, entries_of_every_size_come_back);
     tcase_add_test(tests, every_field_comes_back);
     tcase_add_test(tests, large_payloads_go_by_reference);
+    tcase_add_test(tests, large_payloads_lie_as_they_will_in_the_file);
     tcase_add_test(tests, a_small_part_of_a_large_frame_is_copied);
     tcase_add_test(tests, what_is_not_sent_is_let_go);
     tcase_add_test(tests, a_beat_is_a_frame_without_messages);

@@ -283,10 +283,11 @@ START_TEST(raft_messages_arrive)
     struct raft_message message = {
         .kind = RAFT_APPEND, .from = 1, .to = 2, .term = 1, .entries = &entry, .entry_count = 1};
     for (int i = 0; i < 20; i++) { /* more than one frame */
-        peers_send(&world.nodes[0]->broker.shards[0], (uint64_t)i, &message);
+        peers_send(&world.nodes[0]->broker.shards[0], (uint64_t)i, &message,
+                   (struct payload_place){0});
     }
     message.to = 3; /* not known: dropped */
-    peers_send(&world.nodes[0]->broker.shards[0], 1, &message);
+    peers_send(&world.nodes[0]->broker.shards[0], 1, &message, (struct payload_place){0});
     const struct peer_link *link = peers_link(&world.nodes[0]->broker.shards[0], 2);
     RUN_UNTIL(&world, evbuffer_get_length(link->out) == 0 && link->outbox.message_count == 0);
     RUN_UNTIL(&world, atomic_load(&block->references) == 1);
@@ -308,7 +309,7 @@ START_TEST(what_nobody_takes_is_dropped)
         .kind = RAFT_APPEND, .from = 1, .to = 2, .term = 1, .entries = &entry, .entry_count = 1};
     const struct peer_link *link = peers_link(&world.nodes[0]->broker.shards[0], 2);
     for (int i = 0; i < 100; i++) {
-        peers_send(&world.nodes[0]->broker.shards[0], 0, &message);
+        peers_send(&world.nodes[0]->broker.shards[0], 0, &message, (struct payload_place){0});
     }
     ck_assert_uint_gt(link->dropped, 50);
     ck_assert_uint_lt(link->dropped, 70);
