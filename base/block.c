@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_pool.h"
+#include "base/list.h"
 #include "base/memory.h"
 
 _Static_assert(offsetof(struct block, bytes) == sizeof(struct block), "bytes follow at once");
@@ -20,26 +22,51 @@ struct block *block_new(size_t capacity)
     return block;
 }
 
-/* The head lies at the end of a page of its own. */
+/* Ends the page before the bytes. */
+struct paged_head {
+    struct block_region *region; /* null: the memory is its own */
+    struct block block;
+};
+
+_Static_assert(sizeof(struct paged_head) == sizeof(void *) + sizeof(struct block), "no padding");
+
+size_t block_pages_bytes(size_t capacity)
+{
+    return BLOCK_PAGE + (capacity + BLOCK_PAGE - 1) / BLOCK_PAGE * BLOCK_PAGE;
+}
+
+struct block *block_on_pages(uint8_t *memory, size_t capacity, struct block_region *region)
+{
+    assert((uintptr_t)memory % BLOCK_PAGE == 0);
+    void *place = memory + BLOCK_PAGE - sizeof(struct paged_head);
+    struct paged_head *head = place;
+    head->region = region;
+    atomic_init(&head->block.references, 1);
+    head->block.has_pages = true;
+    head->block.capacity = capacity;
+    size_t end = block_pages_bytes(capacity) - BLOCK_PAGE;
+    memset(memory + BLOCK_PAGE + capacity, 0, end - capacity);
+    return &head->block;
+}
+
 struct block *block_new_pages(size_t capacity)
 {
-    size_t padded = (capacity + BLOCK_PAGE - 1) / BLOCK_PAGE * BLOCK_PAGE;
-    uint8_t *memory = aligned_alloc(BLOCK_PAGE, BLOCK_PAGE + padded);
+    uint8_t *memory = aligned_alloc(BLOCK_PAGE, block_pages_bytes(capacity));
     assert(memory != NULL);
-    struct block *block = (struct block *)(void *)(memory + BLOCK_PAGE - sizeof *block);
-    atomic_init(&block->references, 1);
-    block->has_pages = true;
-    block->capacity = capacity;
-    memset(block->bytes + capacity, 0, padded - capacity);
-    return block;
+    return block_on_pages(memory, capacity, NULL);
 }
 
 static void free_block(struct block *block)
 {
-    if (block->has_pages) {
-        free((uint8_t *)block + sizeof *block - BLOCK_PAGE);
-    } else {
+    if (!block->has_pages) {
         free(block);
+        return;
+    }
+    struct paged_head *head = container_of(block, struct paged_head, block);
+    if (head->region != NULL) {
+        block_region_unref(head->region);
+    } else {
+        free((uint8_t *)block + sizeof *block - BLOCK_PAGE);
     }
 }
 

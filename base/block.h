@@ -13,6 +13,8 @@
 
 #include "base/view.h"
 
+struct block_region;
+
 struct block {
     atomic_uint references;
     bool has_pages;
@@ -35,6 +37,12 @@ struct block *block_new(size_t capacity);
 /* The same in pages of memory of which nothing else has a part: the bytes begin with the first,
  * and behind them in the last one is zero. So a device can be given the sectors around a slice. */
 struct block *block_new_pages(size_t capacity);
+
+/* For pools of such blocks (block_pool.h): what one takes with its head. */
+size_t block_pages_bytes(size_t capacity);
+
+/* And one made on so much memory, which is the region's. */
+struct block *block_on_pages(uint8_t *memory, size_t capacity, struct block_region *region);
 
 /* A new block holding a copy of the bytes. */
 struct block *block_copy(struct view view);

@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/block_pool.h"
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -56,6 +57,13 @@ void connections_init(struct connections *connections)
     list_init(&connections->parked);
     list_init(&connections->leaderless);
     list_init(&connections->forwards);
+}
+
+void connections_free(struct connections *connections)
+{
+    assert(list_is_empty(&connections->all));
+    block_pool_free(connections->pool);
+    free(connections);
 }
 
 static void touch(struct connection *connection)
@@ -381,6 +389,19 @@ static void frame_complete(struct connection *connection)
     request_start(request);
 }
 
+/* What other nodes send goes from there to the disk. */
+static struct block *new_block(struct connection *connection, size_t length)
+{
+    struct connections *connections = connection->shard->connections;
+    if (connection->peer == NULL || length < PEER_PAGES_FROM_BYTES) {
+        return block_new(length);
+    }
+    if (connections->pool == NULL) {
+        connections->pool = block_pool_new();
+    }
+    return block_pool_take(connections->pool, length);
+}
+
 static bool frame_begin(struct connection *connection)
 {
     struct frame_reader *frame = &connection->frame;
@@ -400,9 +421,7 @@ static bool frame_begin(struct connection *connection)
     frame->length = length;
     size_t first = connection->peer != NULL ? PEER_FIRST_BLOCK_BYTES : FIRST_BLOCK_BYTES;
     first = length < first ? length : first;
-    /* What other nodes send goes from here to the disk. */
-    bool takes_pages = connection->peer != NULL && length >= PEER_PAGES_FROM_BYTES;
-    frame->block = takes_pages ? block_new_pages(first) : block_new(first);
+    frame->block = new_block(connection, first);
     count_queued(connection, first);
     return true;
 }

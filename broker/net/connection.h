@@ -81,6 +81,7 @@ struct connections {
     struct shard_timer leader_timer;
     struct list forwards;        /* struct produce_forward: broker/api/produce_forward.h */
     struct shard_timer forward_timer;
+    struct block_pool *pool;     /* for frames of other nodes; null before the first */
     atomic_uint count;           /* changed by the shard alone */
 };
 
@@ -94,6 +95,9 @@ struct connection_limits {
 
 /* Starts with none. */
 void connections_init(struct connections *connections);
+
+/* Releases what there is, when all are closed. */
+void connections_free(struct connections *connections);
 
 /* Takes over an accepted, non-blocking socket. `address` is its printable peer address. */
 struct connection *connection_open(struct shard *shard, int fd, const struct listener *listener,

@@ -421,7 +421,7 @@ static void close_shards(struct broker *broker)
         free(shard->replicas);
         free(shard->sessions);
         free(shard->producer_ids);
-        free(shard->connections);
+        connections_free(shard->connections);
     }
     free(broker->shards);
 }

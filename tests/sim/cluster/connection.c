@@ -210,6 +210,11 @@ void connections_init(struct connections *connections)
     list_init(&connections->forwards);
 }
 
+void connections_free(struct connections *connections)
+{
+    free(connections);
+}
+
 void connections_tick(struct shard *shard, uint64_t now_ms)
 {
     (void)shard;

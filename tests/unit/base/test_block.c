@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/block_pool.h"
+
 #include "tests/unit/runner.h"
 
 START_TEST(last_reference_frees)
@@ -41,12 +43,56 @@ START_TEST(pages_are_the_blocks_own)
 }
 END_TEST
 
+START_TEST(blocks_of_a_pool_outlive_it_and_give_regions_back)
+{
+    enum { SIZE = 300000, COUNT = 40 };
+    struct block *blocks[COUNT];
+    struct block_pool *pool = block_pool_new();
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i] = block_pool_take(pool, SIZE + (size_t)i);
+        ck_assert(blocks[i]->has_pages);
+        ck_assert_uint_eq((uintptr_t)blocks[i]->bytes % BLOCK_PAGE, 0);
+        memset(blocks[i]->bytes, i, blocks[i]->capacity);
+    }
+    uintptr_t first = (uintptr_t)blocks[0]->bytes / BLOCK_REGION_BYTES;
+    ck_assert_uint_eq((uintptr_t)blocks[1]->bytes / BLOCK_REGION_BYTES, first);
+    for (int i = 0; i < COUNT; i++) {
+        size_t last = blocks[i]->capacity - 1;
+        ck_assert_int_eq(blocks[i]->bytes[0], i);
+        ck_assert(memcmp(blocks[i]->bytes, blocks[i]->bytes + 1, last) == 0);
+    }
+    for (int i = 0; i < COUNT / 2; i++) {
+        block_unref(blocks[i]);
+    }
+    /* The first region is among those that are free now, and comes again. */
+    bool came_again = false;
+    for (int i = 0; i < COUNT / 2; i++) {
+        blocks[i] = block_pool_take(pool, SIZE);
+        came_again = came_again || (uintptr_t)blocks[i]->bytes / BLOCK_REGION_BYTES == first;
+    }
+    ck_assert(came_again);
+    struct block *small = block_pool_take(pool, 10);
+    struct block *large = block_pool_take(pool, 3 * BLOCK_REGION_BYTES);
+    block_pool_free(pool);
+    large = block_resize(large, SIZE);
+    block_unref(small);
+    block_unref(large);
+    blocks[0] = block_resize(blocks[0], 2 * SIZE);
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i]->bytes[SIZE - 1] = 1;
+        block_unref(blocks[i]);
+    }
+    block_pool_free(NULL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("block");
     TCase *tests = tcase_create("block");
     tcase_add_test(tests, last_reference_frees);
     tcase_add_test(tests, pages_are_the_blocks_own);
+    tcase_add_test(tests, blocks_of_a_pool_outlive_it_and_give_regions_back);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
