@@ -42,11 +42,13 @@ void check_strays_forget(void);
 void check_steps_forget(void);
 
 /* Who lost its part of a group: sees what the journal is given; a disk is lost, and all that was
- * known of it; who lost its part does not vote, and is not made a voter. */
+ * known of it; who lost its part does not vote, and is not made a voter; whether the process that
+ * is run has made up for it. */
 void check_losses_submitted(const struct journal_op *op);
 void check_losses_disk_lost(int32_t node);
 void check_losses_vote(const struct group *group, const struct raft_message *message);
 void check_losses_voter(const struct group *group, int32_t voter);
+bool check_losses_ended_here(uint64_t group);
 void check_losses_forget(void);
 
 /* Compares all replicas' logs: where they begin and end, and their epochs. */

@@ -26,6 +26,7 @@ struct loss {
     int32_t node;
     bool is_written;             /* in the journal: it listens to somebody */
     bool is_over;
+    unsigned over_in;            /* life of the node; 0: it was given up */
     uint64_t since_ns;
 };
 
@@ -77,6 +78,25 @@ static void end_loss(int32_t node, uint64_t group)
     if (loss != NULL) {
         loss->is_over = true;
     }
+}
+
+bool check_losses_ended_here(uint64_t group)
+{
+    const struct sim_node *node = node_current();
+    const struct loss *loss = loss_of(node->id, group);
+    return loss != NULL && loss->is_over && loss->over_in == node->life;
+}
+
+/* With an even number of voters, or alone, it need not be held back. */
+static bool is_needed(const struct group *group)
+{
+    size_t count;
+    size_t voters = 0;
+    const struct raft_member *members = raft_members(group->raft, &count);
+    for (size_t i = 0; i < count; i++) {
+        voters += (members[i].flags & RAFT_VOTER) != 0;
+    }
+    return voters == 1 || voters % 2 == 0;
 }
 
 void check_losses_submitted(const struct journal_op *op)
@@ -188,7 +208,8 @@ bool __wrap_group_loss_lets_pass(struct group *group, const struct raft_message 
 bool __real_group_loss_is_over(struct group *group);
 bool __wrap_group_loss_is_over(struct group *group);
 
-/* And it votes again only in a term that is not before that leader's. */
+/* And it votes again only in a term that is not before that leader's, and with what that one had on
+ * its disk. */
 bool __wrap_group_loss_is_over(struct group *group)
 {
     bool is_over = __real_group_loss_is_over(group);
@@ -196,8 +217,14 @@ bool __wrap_group_loss_is_over(struct group *group)
                   "group %" PRIu64 ": node %d, which lost its part, votes again in term %" PRIu64
                   ", before that of every leader it may believe", group->id, node_current()->id,
                   raft_term(group->raft));
-    if (is_over) {
-        end_loss(node_current()->id, group->id);
+    world_require(!is_over || is_needed(group) ||
+                      raft_durable_index(group->raft) >= group->catch_up_to,
+                  "group %" PRIu64 ": node %d, which lost its part, votes again before entry %"
+                  PRIu64 " is on its disk", group->id, node_current()->id, group->catch_up_to);
+    struct loss *loss = loss_of(node_current()->id, group->id);
+    if (is_over && loss != NULL) {
+        loss->is_over = true;
+        loss->over_in = node_current()->life;
     }
     return is_over;
 }

@@ -1,7 +1,7 @@
 /* Whole clusters in one process: brokers as they are, on simulated disks, clocks and networks, with
  * clients that write, read, commit offsets and change topics while everything goes wrong.
  *
- *   sim_cluster [--voters] [--jobs N] [--plant BUG] [SEED [COUNT [tell]]]
+ *   sim_cluster [--jobs N] [--plant BUG] [SEED [COUNT [tell]]]
  *   sim_cluster --list
  *
  * Each seed is a cluster of three to seven nodes. For some virtual time faults happen; then they
@@ -9,8 +9,8 @@
  * every committed offset there. The invariants of check.h hold at every moment. A seed that breaks
  * a promise is printed and aborts; the same seed runs the same way, with the same trace hash (the
  * first seed is run twice to see that). Seeds are divided among N processes: as many as there are
- * processors, unless there are few seeds. With --voters about every second cluster changes who
- * votes on metadata: the first node begins alone, others come and go, and nodes move.
+ * processors, unless there are few seeds. About every second cluster changes who votes on metadata:
+ * the first node begins alone, others come and go, and nodes move.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -93,7 +93,6 @@ static void tell_over(void)
     check_is_whole(true);
 }
 
-static bool with_voters;         /* some clusters change who votes on metadata */
 static struct sim_node *away;
 
 static bool is_fenced(void)
@@ -160,7 +159,7 @@ static struct outcome run(uint64_t seed, bool tell)
     check_start();
     network_start(node_accept);
     int nodes = draw_nodes();
-    bool changes_voters = with_voters && world_chance(2);
+    bool changes_voters = world_chance(2);
     cluster_start(nodes, changes_voters, seed);
     for (int i = 0; i < nodes; i++) {
         node_start(&cluster.nodes[i]);
@@ -243,9 +242,6 @@ static int take_options(int count, char **arguments)
         if (value != NULL && strcmp(option, "--plant") == 0) {
             plant(value);
             workers = workers == 0 ? 1 : workers; /* whoever hunts bugs hunts several at a time */
-        } else if (strcmp(option, "--voters") == 0) {
-            with_voters = true;
-            taken--;
         } else if (value != NULL && strcmp(option, "--jobs") == 0) {
             workers = atoi(value);
         } else {

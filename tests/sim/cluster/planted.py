@@ -14,9 +14,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 SEEDS = 1000
-# Those that only clusters show which change their voters.
-OF_VOTERS = ('VOTER_AT_ONCE', 'REMOVED_LEADER_STAYS', 'SNAPSHOT_LACKS_VOTERS',
-             'REGISTERED_IN_SNAPSHOT', 'FIRST_VOTERS_AGAIN')
 SECONDS = 240  # for one bug
 CRASHES = (-6, -11)
 
@@ -37,8 +34,7 @@ def what_failed(errors):
 
 def hunt(program, bug):
     """(found, what is to be said)"""
-    voters = ['--voters'] if bug in OF_VOTERS else []
-    command = [program, *voters, '--plant', bug, '1', str(SEEDS)]
+    command = [program, '--plant', bug, '1', str(SEEDS)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
