@@ -3,6 +3,7 @@
 without an acknowledged record to lead, whatever else dies, and are brought up by the others.
 """
 import os
+import re
 import shutil
 import sys
 import time
@@ -152,6 +153,47 @@ def test_a_replica_that_is_brought_up_is_not_in_sync():
                    if name.endswith(".log"))
         assert size >= 30 * 200000, "in sync with %d bytes" % size
         assert cluster.produce("t", 0, batch([b"x"])) == 60
+
+
+def damage(broker):
+    """One byte of each checkpoint, in its middle, is another one; how many there are."""
+    groups = os.path.join(broker.data_dir, "groups")
+    paths = [os.path.join(groups, group, "checkpoint") for group in os.listdir(groups)]
+    paths = [path for path in paths if os.path.exists(path)]
+    for path in paths:
+        with open(path, "r+b") as data:
+            data.seek(os.path.getsize(path) // 2)
+            byte = data.read(1)
+            data.seek(-1, os.SEEK_CUR)
+            data.write(bytes([byte[0] ^ 1]))
+    return len(paths)
+
+
+def said(broker, words):
+    """The groups of which the node said so, since it began."""
+    with open(broker.log_path) as log:
+        return set(re.findall(r"group (\d+).*%s" % words, log.read()))
+
+
+def test_a_replica_whose_checkpoints_are_damaged():
+    """It does not guess who its members are: it comes again from the others, and votes then."""
+    with Cluster(3, {"ottla.log.level": "debug"}) as cluster:
+        cluster.create_topic("t", 3, 3)
+        for partition in range(3):
+            assert cluster.produce("t", partition, batch([b"x"] * 10)) == 0
+        for node in cluster:
+            wait_complete(cluster, node)
+        cluster.stop(1)
+        damaged = damage(cluster[1])
+        assert damaged >= 4
+        cluster.start(1)
+        wait_for("all groups to be whole", lambda: len(said(cluster[1], "has caught up")) == damaged)
+        assert len(said(cluster[1], "comes again from the other")) == damaged
+        cluster.kill(2)  # nothing is acknowledged without node 1
+        for partition in range(3):
+            assert cluster.produce("t", partition, batch([b"y"])) == 10
+        cluster.start(2)
+        cluster.wait_brokers(3)
 
 
 if __name__ == "__main__":
