@@ -1,10 +1,12 @@
 /* The command line: ottla server, format, random-uuid, --help, --version. Exit codes: 0 done, 1 the
  * broker could not start or a directory not be formatted, 2 the command line is wrong. */
+#include <assert.h>
 #include <getopt.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -159,6 +161,22 @@ static int parse(int count, char **words, struct arguments *arguments)
     return take_words(count - optind, words + optind, arguments);
 }
 
+static enum log_level level_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum log_level level;
+    } levels[] = {{"trace", LOG_DEBUG}, {"debug", LOG_DEBUG}, {"info", LOG_INFO},
+                  {"warn", LOG_WARN},   {"error", LOG_ERROR}, {"fatal", LOG_OFF}};
+    assert(name != NULL);
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        if (strcasecmp(name, levels[i].name) == 0) {
+            return levels[i].level;
+        }
+    }
+    return LOG_OFF;
+}
+
 /* What the commands that need a configuration do. */
 static int run(const struct arguments *arguments)
 {
@@ -174,6 +192,7 @@ static int run(const struct arguments *arguments)
         fprintf(stderr, "ottla: %s\n", why);
         return 1;
     }
+    log_set_level(level_of(config_string(config, CONFIG_OTTLA_LOG_LEVEL)));
     int code = arguments->command == COMMAND_FORMAT ? format_run(config, &arguments->format)
                                                     : broker_run(config);
     config_free(config);

@@ -54,7 +54,10 @@ static int16_t read_log(struct fetch_part *part, struct partition *partition,
 {
     const struct fetch_request *message = part->fetch->request->message;
     size_t limit = bytes_of(part->asked.partition_max_bytes);
+    const struct config *config = part->fetch->request->home->broker->config;
+    size_t bound = (size_t)config_int(config, CONFIG_FETCH_MAX_BYTES);
     size_t most = bytes_of(message->max_bytes);
+    most = most < bound ? most : bound;
     size_t left = most > leg->bytes ? most - leg->bytes : 0;
     bool whole_first = leg->bytes == 0;
     if (left == 0 && !whole_first) {

@@ -91,6 +91,8 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     struct log_shard_settings settings = {
         .tail_budget_bytes = (size_t)config_long(config, CONFIG_OTTLA_FETCH_TAIL_BYTES) /
                              (size_t)shard->broker->shard_count,
+        .open_file_limit = (size_t)config_int(config, CONFIG_OTTLA_LOG_OPEN_FILES) /
+                               (size_t)shard->broker->shard_count + 1,
         .wake = wake_for_jobs,
         .context = shard,
     };

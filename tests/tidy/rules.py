@@ -269,8 +269,28 @@ def assertion_density(tree):
                               f"{ASSERTS_PER_1000_LINES}"
 
 
+def settings_that_count(tree):
+    """A key of the broker with a text is read somewhere, or stands behind a topic's that is."""
+    keys = tree.get("broker/config/keys.tsv")
+    if keys is None:
+        return
+    rows = [line.split("\t") for line in keys.text.splitlines()]
+    code = "\n".join(source.code for source in product_files(tree))
+    named = set(re.findall(r"\b(?:TOPIC_)?CONFIG_[A-Z0-9_]+", code))
+
+    def is_read(prefix, name):
+        return prefix + re.sub(r"[^A-Z0-9]", "_", name.upper()) in named
+
+    behind = {name for row in rows if row[0] == "topic" and is_read("TOPIC_CONFIG_", row[1])
+              for name in re.split(r"[,*]", row[6])}
+    for number, row in enumerate(rows, start=1):
+        if row[0] == "broker" and row[9] != "-" and not row[9].startswith("Changes nothing") and \
+                row[1] not in behind and not is_read("CONFIG_", row[1]):
+            yield keys.path, number, f"{row[1]} is explained and read nowhere"
+
+
 RULES = [file_lengths, line_shape, function_lengths, function_length_spread, opening_paragraph,
          header_guards, own_header_first, include_paths, include_direction, pure_rooms,
          include_cycles, banned_calls, conditions_inside_functions, hiding_typedefs,
          mutable_statics, marked_layouts, packed_structs, documented_headers, half_done,
-         machine_paths, assertion_density]
+         machine_paths, assertion_density, settings_that_count]

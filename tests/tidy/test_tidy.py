@@ -14,6 +14,10 @@ def body(lines):
     return HEAD + BODY.format(lines)
 
 
+def setting(name, text="Text.", scope="broker", behind="-"):
+    return "\t".join((scope, name, "int", "1", "-", "read-only", behind, "low", "-", text)) + "\n"
+
+
 # rule: (a tree that is right, trees that are wrong)
 CASES = {
     "file_lengths": ({"base/x.c": "a\n" * 800}, [{"base/x.c": "a\n" * 801}]),
@@ -86,6 +90,14 @@ CASES = {
                       [{"scripts/x.sh": "cd /wo" + "rk/main\n"}, {"docs/x.md": "`/ro" + "ot/a`\n"}]),
     "assertion_density": ({"base/x.c": "assert(a);\n" * 25 + "a();\n" * 975},
                           [{"base/x.c": "assert(a);\n" * 24 + "a();\n" * 976}]),
+    "settings_that_count": (
+        {"broker/x.c": body("    read(CONFIG_A_B, TOPIC_CONFIG_T);\n"),
+         "broker/config/keys.tsv": setting("a.b") + setting("b.t") + setting("c", "-") +
+         setting("d", "Changes nothing: so.") + setting("t", "Text.", "topic", "b.t")},
+        [{"broker/x.c": body("    read(CONFIG_A_BC);\n"),
+          "broker/config/keys.tsv": setting("a.b")},
+         {"broker/x.c": body("    a();\n"), "broker/config/keys.tsv": setting("b.t") +
+          setting("t", "Text.", "topic", "b.t")}]),
 }
 
 

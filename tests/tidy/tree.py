@@ -6,7 +6,7 @@ import subprocess
 PRODUCT = ("base", "io", "protocol", "raft", "storage", "broker", "cli", "console")
 SKIPPED_FOLDERS = {".git", "node_modules", "__pycache__", "data"}
 TEXT_ENDINGS = (".c", ".h", ".py", ".sh", ".build", ".txt", ".md", ".schema", ".in", ".js", ".mjs",
-                ".go", ".java", ".html", ".css", ".yml", ".yaml")
+                ".go", ".java", ".html", ".css", ".yml", ".yaml", ".tsv")
 BLANKED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
 
