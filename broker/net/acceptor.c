@@ -157,11 +157,9 @@ static void print_address(const struct sockaddr_storage *peer, char *text)
              mapped ? host + strlen("::ffff:") : host, ntohs(in6->sin6_port));
 }
 
-/* Where one is set. Otherwise the system's own, which grow with what a connection needs. */
-static void set_buffer(const struct config *config, enum config_key key, int fd, int option)
+static void set_buffer(int fd, int option, int bytes)
 {
-    int bytes = config_int(config, key);
-    if (config_origin(config, key) != CONFIG_ORIGIN_DEFAULT && bytes > 0) {
+    if (bytes > 0) {
         setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof bytes);
     }
 }
@@ -180,8 +178,8 @@ static void hand_over(struct acceptor *acceptor, int fd, const struct sockaddr_s
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    set_buffer(broker->config, CONFIG_SOCKET_RECEIVE_BUFFER_BYTES, fd, SO_RCVBUF);
-    set_buffer(broker->config, CONFIG_SOCKET_SEND_BUFFER_BYTES, fd, SO_SNDBUF);
+    set_buffer(fd, SO_RCVBUF, broker->connection_limits.receive_buffer_bytes);
+    set_buffer(fd, SO_SNDBUF, broker->connection_limits.send_buffer_bytes);
     arrival->fd = fd;
     arrival->listener = acceptor->listener;
     arrival->mail.run = arrived;

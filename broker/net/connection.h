@@ -91,6 +91,8 @@ struct connection_limits {
     size_t max_queued_bytes;         /* queued.max.request.bytes */
     uint64_t max_idle_ms;            /* connections.max.idle.ms */
     atomic_size_t queued_bytes;      /* bytes of frames read and not yet answered */
+    int receive_buffer_bytes; /* of sockets; 0: the system's own, which grow with what is needed */
+    int send_buffer_bytes;
 };
 
 /* Starts with none. */

@@ -193,6 +193,13 @@ static void describe_self(struct broker *broker)
     }
 }
 
+/* 0 where none is asked for: Kafka's own default is smaller than what the system gives. */
+static int buffer_bytes(const struct config *config, enum config_key key)
+{
+    int bytes = config_int(config, key);
+    return config_origin(config, key) == CONFIG_ORIGIN_DEFAULT || bytes < 0 ? 0 : bytes;
+}
+
 static void read_limits(struct broker *broker)
 {
     const struct config *config = broker->config;
@@ -201,6 +208,8 @@ static void read_limits(struct broker *broker)
         .max_frame_bytes = (size_t)config_int(config, CONFIG_SOCKET_REQUEST_MAX_BYTES),
         .max_queued_bytes = queued > 0 ? (size_t)queued : DEFAULT_QUEUED_BYTES,
         .max_idle_ms = (uint64_t)config_long(config, CONFIG_CONNECTIONS_MAX_IDLE_MS),
+        .receive_buffer_bytes = buffer_bytes(config, CONFIG_SOCKET_RECEIVE_BUFFER_BYTES),
+        .send_buffer_bytes = buffer_bytes(config, CONFIG_SOCKET_SEND_BUFFER_BYTES),
     };
     connection_register_init(&broker->connection_register,
                              (uint32_t)config_int(config, CONFIG_MAX_CONNECTIONS),
