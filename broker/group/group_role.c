@@ -10,6 +10,7 @@
 #include "base/planted.h"
 #include "broker/group/confirm.h"
 #include "broker/group/directory.h"
+#include "broker/group/group_move.h"
 #include "broker/group/in_sync.h"
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
@@ -62,6 +63,7 @@ static void begin_leading(struct group *group)
                                        partition->next_offset);
         }
     }
+    group_move_note(group); /* the leader before may have begun what is wanted no more */
     group_tell_role(group);
     in_sync_begin(group);
     peers_tell_leader(group->shard, group->id, (int32_t)raft_term(group->raft),
