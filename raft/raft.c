@@ -275,9 +275,10 @@ static void rejoin(struct raft *raft)
         raft->voted_for = raft->id;
         raft_emit_save(raft);
     }
-    raft_acknowledge(raft, true); /* a leader may wait for this one */
     if (raft_is_sole_voter(raft) && raft->role == RAFT_FOLLOWER) {
         raft_campaign(raft, false);
+    } else {
+        raft_acknowledge(raft, true); /* a leader may wait for this one */
     }
 }
 

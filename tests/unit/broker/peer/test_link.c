@@ -121,7 +121,7 @@ static void free_node(struct node *node)
     for (int i = 0; i < SHARDS; i++) {
         shard_run_pending(&broker->shards[i]);
         shard_close(&broker->shards[i]);
-        free(broker->shards[i].connections);
+        connections_free(broker->shards[i].connections);
         free(broker->shards[i].replicas);
     }
     connection_register_free(&broker->connection_register);
