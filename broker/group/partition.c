@@ -275,11 +275,13 @@ static void refuse_producer(struct append *append, int16_t error)
 }
 
 /* What the producer sent before may be on its way to the leader before this one, and has come to
- * nobody yet: it is expected here, once. */
+ * nobody yet: it is expected here, once. Where nobody else can lead, a gap is one. */
 static void expect_missing(struct partition *partition, const struct producer_batch *batch,
                            const struct producer_answer *answer)
 {
-    bool is_first = answer->missing_sequence >= 0 && answer->last_offset < partition->lead_offset;
+    bool is_first = answer->missing_sequence >= 0 &&
+                    answer->last_offset < partition->lead_offset &&
+                    group_is_replicated(partition->group);
     if (is_first && !refused_knows(partition->refused, batch)) {
         struct producer_batch missing = *batch;
         missing.base_sequence = answer->missing_sequence;
