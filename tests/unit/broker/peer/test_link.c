@@ -118,7 +118,10 @@ static void stop_node(struct node *node)
 static void free_node(struct node *node)
 {
     struct broker *broker = &node->broker;
+    atomic_store(&broker->closing, true); /* what is on its way in goes */
     for (int i = 0; i < SHARDS; i++) {
+        shard_run_pending(&broker->shards[i]);
+        connections_close_all(&broker->shards[i]);
         shard_run_pending(&broker->shards[i]);
         shard_close(&broker->shards[i]);
         connections_free(broker->shards[i].connections);
