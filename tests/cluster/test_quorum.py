@@ -271,10 +271,21 @@ def test_an_answer_means_that_it_is_so():
     cluster.close()
 
 
+def guarded(cluster, case):
+    """Runs the case, stops the nodes and closes the cluster, which keeps its data when it failed."""
+    try:
+        case(cluster)
+        for node in cluster.running():
+            cluster.stop(node)
+    except BaseException:
+        cluster.close(failed=True)
+        raise
+    cluster.close()
+
+
 def test_a_voter_that_is_needed_stays():
     """Of three voters one is away: without one of the others nobody could lead."""
-    cluster = growing_cluster(3)
-    try:
+    def case(cluster):
         cluster.start_all()
         for node in (2, 3):
             assert add_voter(cluster, 1, node)["errorCode"] == NONE
@@ -290,12 +301,8 @@ def test_a_voter_that_is_needed_stays():
         cluster.start(away)
         assert add_voter(cluster, leader, away)["errorCode"] == NONE
         assert remove_voter(cluster, leader, other)["errorCode"] == NONE, "it keeps up"
-        for node in cluster:
-            cluster.stop(node)
-    except BaseException:
-        cluster.close(failed=True)
-        raise
-    cluster.close()
+
+    guarded(growing_cluster(3), case)
 
 
 def test_a_voter_that_does_not_catch_up():

@@ -13,8 +13,8 @@ import cases  # noqa: E402
 from client import NONE, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from test_quorum import (VOTER_NOT_FOUND, add_voter, addresses, controller_of,  # noqa: E402
-                         described, directory_id, format_node, growing_cluster, leader_of, members,
-                         move, remove_voter, wait_members)
+                         described, directory_id, format_node, growing_cluster, guarded,
+                         leader_of, members, move, remove_voter, wait_members)
 
 
 def voting_cluster(count, voters=None):
@@ -28,21 +28,6 @@ def voting_cluster(count, voters=None):
         cluster.close(failed=True)
         raise
     return cluster
-
-
-def finish(cluster):
-    for node in cluster.running():
-        cluster.stop(node)
-
-
-def guarded(cluster, case):
-    try:
-        case(cluster)
-        finish(cluster)
-    except BaseException:
-        cluster.close(failed=True)
-        raise
-    cluster.close()
 
 
 def create(cluster, node, name, replicas):
