@@ -25,7 +25,7 @@ import membership
 import register
 import toolchains
 from client import LOST, RETRIABLE, Client, read_batches, wait_for
-from cluster import Cluster
+from cluster import Cluster, log_bytes
 from faulty import Faulty, shim
 from faults import SMALL
 from history import History, name_of
@@ -474,13 +474,13 @@ class Chaos:
                               for number, offset, value in reader.reads]
         for part in PARTS:
             for node in self.members:
-                history.replicas[part][node] = log_bytes(self.cluster[node].data_dir, part)
+                history.replicas[part][node] = log_bytes(self.cluster[node].data_dir, *part)
             history.logs[part] = log_values(history.replicas[part][1])
             history.batches[part] = log_batches(history.replicas[part][1])
         for key in range(register.COUNT):
             part = (register.TOPIC, key)
             for node in self.members:
-                history.replicas[part][node] = log_bytes(self.cluster[node].data_dir, part)
+                history.replicas[part][node] = log_bytes(self.cluster[node].data_dir, *part)
             self.register_logs[key] = log_values(history.replicas[part][1])
         wrong = history.check()
         for line in wrong:
@@ -493,16 +493,6 @@ class Chaos:
     def operations(self):
         """What was done to the registers."""
         return [one for client in self.registers for one in client.operations]
-
-
-def log_bytes(data_dir, part):
-    folder = os.path.join(data_dir, "%s-%d" % part)
-    found = b""
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".log"):
-            with open(os.path.join(folder, name), "rb") as data:
-                found += data.read()
-    return found
 
 
 def log_batches(data):

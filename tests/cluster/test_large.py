@@ -10,20 +10,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import cases  # noqa: E402
 from client import Tail, batch, read_batches, wait_for  # noqa: E402
-from cluster import Cluster  # noqa: E402
+from cluster import Cluster, log_bytes  # noqa: E402
 
 SIZES = (262144, 9000, 100, 700001, 70000)   # of the last record of each batch
-
-
-def log_of(cluster, node):
-    """The bytes of all segments of t-0."""
-    directory = os.path.join(cluster[node].data_dir, "t-0")
-    content = b""
-    for name in sorted(os.listdir(directory)):
-        if name.endswith(".log"):
-            with open(os.path.join(directory, name), "rb") as log:
-                content += log.read()
-    return content
 
 
 def write(cluster, numbers, tails):
@@ -35,7 +24,7 @@ def write(cluster, numbers, tails):
 
 def check(cluster, count, tails):
     """Of nodes that are stopped."""
-    logs = {node: log_of(cluster, node) for node in cluster}
+    logs = {node: log_bytes(cluster[node].data_dir, "t", 0) for node in cluster}
     found = read_batches(logs[1])
     assert [one.base_offset for one in found] == list(range(count)), len(found)
     for number, one in enumerate(found):
@@ -57,7 +46,7 @@ def test_all_replicas_have_the_same_bytes():
         write(cluster, range(40, 60), tails)
         for node in cluster:
             wait_for("node %d has all" % node,
-                     lambda n=node: len(read_batches(log_of(cluster, n))) == 60)
+                     lambda n=node: len(read_batches(log_bytes(cluster[n].data_dir, "t", 0))) == 60)
         for node in cluster:
             cluster.stop(node)
         check(cluster, 60, tails)

@@ -20,6 +20,7 @@ Failure modes: BrokerError, as in ottla.py, for a broker that does not start, do
 leaves a sanitizer's report; AssertionError from the waits when the state does not come in time, with
 what was seen last. The data directories are kept when something failed.
 """
+import os
 import signal
 import uuid
 from base64 import urlsafe_b64encode
@@ -33,6 +34,17 @@ NO_LEADER = -1
 def new_cluster_id():
     """A cluster id as kafka-storage makes them: 22 characters."""
     return urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+
+
+def log_bytes(data_dir, topic, partition):
+    """All segments of a partition's log, one behind the other."""
+    folder = os.path.join(data_dir, "%s-%d" % (topic, partition))
+    found = b""
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".log"):
+            with open(os.path.join(folder, name), "rb") as data:
+                found += data.read()
+    return found
 
 
 class Cluster:
