@@ -208,6 +208,18 @@ static void resume_accepting(evutil_socket_t fd, short what, void *argument)
     }
 }
 
+/* While this process was stopped its guard took the listener away (server/guard.h). */
+static void listen_again(const struct acceptor *acceptor, int fd)
+{
+    if (listen(fd, BACKLOG) != 0) {
+        log_error("net", "listener %.*s cannot listen again: %s",
+                  VIEW_PRINT(acceptor->listener->name), strerror(errno));
+        return;
+    }
+    log_info("net", "listener %.*s listens again, after the process was stopped",
+             VIEW_PRINT(acceptor->listener->name));
+}
+
 static void acceptable(evutil_socket_t fd, short what, void *argument)
 {
     (void)what;
@@ -220,6 +232,9 @@ static void acceptable(evutil_socket_t fd, short what, void *argument)
             hand_over(acceptor, accepted, &peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
             pause_accepting(acceptor);
+            return;
+        } else if (errno == EINVAL) {
+            listen_again(acceptor, fd);
             return;
         } else if (errno == EAGAIN) {
             return;

@@ -27,6 +27,7 @@
 #include "broker/server/cluster.h"
 #include "broker/server/departure.h"
 #include "broker/server/first_start.h"
+#include "broker/server/guard.h"
 #include "broker/server/metadata_log.h"
 #include "broker/server/registration.h"
 #include "broker/server/storage_watch.h"
@@ -437,6 +438,7 @@ static void close_shards(struct broker *broker)
 
 void broker_free(struct broker *broker)
 {
+    guard_end(broker->guard);
     for (int i = 0; i < broker->acceptor_count; i++) {
         acceptor_close(broker->acceptors[i]);
     }
@@ -514,6 +516,15 @@ static enum status open_storage(struct broker *broker)
     return status;
 }
 
+/* Others can lead while this process is stopped. */
+static void start_guard(struct broker *broker)
+{
+    int32_t patience_ms = config_int(broker->config, CONFIG_OTTLA_STOPPED_DISCONNECT_MS);
+    if (broker->threaded && broker->in_cluster && patience_ms > 0) {
+        broker->guard = guard_start((uint32_t)patience_ms);
+    }
+}
+
 enum status broker_open(struct broker *broker)
 {
     enum status status = resolve_listeners(broker);
@@ -524,6 +535,7 @@ enum status broker_open(struct broker *broker)
     if (status != STATUS_OK) {
         return status;
     }
+    start_guard(broker);
     read_limits(broker);
     status = open_shards(broker);
     if (status == STATUS_OK) {

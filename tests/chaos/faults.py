@@ -33,14 +33,20 @@ def pause(chaos, node):
     chaos.cluster.resume(node)
 
 
-def pause_all(chaos, _):
+def freeze(chaos, node):
+    chaos.cluster.freeze(node)
+    yield chaos.hold()
+    chaos.cluster.resume(node)
+
+
+def freeze_all(chaos, _):
     """The machine stands still, its clients too, as a virtual one does that is moved."""
     nodes = list(chaos.members)
     chaos.busy.update(nodes)
     for worker in chaos.workers:
         worker.process.send_signal(signal.SIGSTOP)
     for node in nodes:
-        chaos.cluster.pause(node)
+        chaos.cluster.freeze(node)
     yield chaos.hold()
     for worker in chaos.workers:
         worker.process.send_signal(signal.SIGCONT)
@@ -220,7 +226,7 @@ class Kind:
         return self.run.__name__
 
 
-KINDS = [Kind(kill), Kind(pause), Kind(pause_all, alone=True), Kind(restart),
+KINDS = [Kind(kill), Kind(pause), Kind(freeze), Kind(freeze_all, alone=True), Kind(restart),
          Kind(kill_all, alone=True),
          Kind(rolling_restart, alone=True), Kind(lose_directory, alone=True, loses=True),
          Kind(lose_directory_and_kill, alone=True, loses=True), Kind(full_disk), Kind(failing_disk),

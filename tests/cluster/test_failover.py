@@ -3,13 +3,16 @@
 import os
 import select
 import signal
+import socket
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
 from client import NONE, batch, wait_for  # noqa: E402
-from cluster import Cluster  # noqa: E402
+from cluster import Cluster, children  # noqa: E402
+from ottla import Broker  # noqa: E402
 
 NOT_ENOUGH_REPLICAS, OUT_OF_ORDER = 19, 45
 
@@ -105,6 +108,65 @@ def test_a_new_leader_expects_what_is_missing():
                 assert answer == expected, (sequence, answer)
         cluster.start(leader)
         cluster.wait_brokers(3)
+
+
+def refuses(broker):
+    """Whether nobody listens at its port."""
+    try:
+        socket.create_connection((broker.host, broker.port), 5).close()
+        return False
+    except ConnectionRefusedError:
+        return True
+
+
+def test_a_leader_that_is_stopped_lets_its_clients_go():
+    """The kernel would keep their connections, and they wait for their own timeouts."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("t", 1, 3)
+        leader = cluster.wait_leader("t")
+        with cluster.connect(leader) as client:
+            assert client.produce("t", 0, batch([b"before"]))[0] == NONE
+            cluster.pause(leader)
+            begun = time.monotonic()
+            assert client.socket.recv(1) == b"", "a connection that ends"
+            seconds = time.monotonic() - begun
+        assert seconds < 3, "after %.2f s" % seconds
+        wait_for("nobody to listen", lambda: refuses(cluster[leader]))
+        cluster.wait_leader("t", other_than=leader)
+        cluster.produce("t", 0, batch([b"meanwhile"]))
+        cluster.resume(leader)
+        cluster.wait_brokers(3)
+        with cluster.connect(leader):
+            cluster.produce("t", 0, batch([b"after"]))
+        print("its connections ended after %.2f s" % seconds)
+
+
+def test_a_guard_ends_with_its_broker():
+    with Cluster(3) as cluster:
+        guards = {node: children(cluster[node].pid) for node in cluster}
+        assert all(len(found) == 1 for found in guards.values()), guards
+        cluster.kill(1)
+        cluster.freeze(2)
+        cluster.kill(2)
+        cluster.stop(3)
+        for found in guards.values():
+            wait_for("its end", lambda: not os.path.exists("/proc/%d" % found[0]))
+        cluster.start_all()
+
+
+def test_no_guard_where_nobody_wants_one():
+    with Broker() as alone:
+        assert children(alone.pid) == [], "who would be there for its clients?"
+    with Cluster(3, {"ottla.stopped.disconnect.ms": 0}) as cluster:
+        assert [children(cluster[node].pid) for node in cluster] == [[], [], []]
+        cluster.create_topic("t", 1, 3)
+        leader = cluster.wait_leader("t")
+        with cluster.connect(leader) as client:
+            cluster.pause(leader)
+            cluster.wait_leader("t", other_than=leader)
+            assert not select.select([client.socket], [], [], 0)[0]
+            cluster.resume(leader)
+            assert client.call("ApiVersions", 0)["errorCode"] == NONE
 
 
 if __name__ == "__main__":

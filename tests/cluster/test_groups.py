@@ -180,7 +180,7 @@ def test_a_follower_that_was_paused_catches_up():
     with Cluster(3, SMALL) as cluster:
         cluster.create_topic("t")
         slow = others(cluster, cluster.leader("t"))[0]
-        cluster.pause(slow)
+        cluster.freeze(slow)
         values = [os.urandom(2000) for _ in range(100)]
         for _ in range(30):
             cluster.produce("t", 0, batch(values))
@@ -196,7 +196,7 @@ def test_records_for_a_partition_that_a_follower_has_not_heard_of():
         for count in range(2, 8):
             busy = (cluster.leader("t"), cluster.metadata(1, [])["controllerId"])
             slow = [node for node in cluster if node not in busy][0]
-            cluster.pause(slow)
+            cluster.freeze(slow)
             with cluster.connect(cluster.leader("t")) as client:
                 answer = client.call("CreatePartitions", 3, timeoutMs=20000, validateOnly=False,
                                      topics=[{"name": "t", "count": count, "assignments": None}])
@@ -243,7 +243,7 @@ def test_nobody_waits_beyond_the_time_of_the_request():
         leader = cluster.leader("t")
         assert produce_once(cluster, leader, -1, 10000)[0] == NONE
         for node in others(cluster, leader):
-            cluster.pause(node)
+            cluster.freeze(node)
         error, seconds = produce_once(cluster, leader, 1, 10000)
         assert error == NONE, "acks=1 needs nobody else: error %d" % error
         error, seconds = produce_once(cluster, leader, -1, 200)

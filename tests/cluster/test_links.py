@@ -89,7 +89,7 @@ def test_node_that_is_killed_is_lost_at_once():
 def test_node_that_is_paused_is_lost_and_comes_back():
     with Nodes() as nodes:
         nodes.wait_linked([1, 2, 3])
-        nodes.cluster.pause(3)
+        nodes.cluster.freeze(3)
         for node in (1, 2):
             nodes.wait_log(node, "node 3 is lost: nothing came from it for 500 ms")
         since = [nodes.mark(node) for node in (1, 2)]

@@ -133,7 +133,7 @@ def test_the_metadata_leader_is_killed_and_comes_back():
 def test_the_metadata_leader_is_paused():
     with Cluster(3) as cluster:
         leader = controller(cluster)
-        cluster.pause(leader)
+        cluster.freeze(leader)
         begun = time.monotonic()
         for node in cluster.running():
             create_in_the_end(cluster, node, "without%d" % node)
@@ -283,7 +283,7 @@ def test_controllers_that_are_no_brokers():
 def test_who_is_not_heard_is_fenced_and_taken_back():
     with Cluster(3, overrides=FAST_FENCE) as cluster:
         away = 1 + controller(cluster) % 3
-        cluster.pause(away)
+        cluster.freeze(away)
         paused_ms = time.time() * 1000
         cluster.wait_brokers(2)
         # The voter that is silent: for how long, and since when it may lack something.

@@ -222,7 +222,7 @@ def test_a_move_that_cannot_go_on_is_given_up():
         cluster.create_topic("t", 1, 2)
         before = replicas(cluster, 1, "t")
         others = [node for node in cluster if node not in before]
-        cluster.pause(others[0])
+        cluster.freeze(others[0])
         assert reassign(cluster, "t", {0: others}) == {0: NONE}
         assert ongoing(cluster) == {("t", 0): (others + before, others, before)}
         assert ongoing(cluster, topics=[{"name": "t", "partitionIndexes": [0]}])

@@ -8,7 +8,7 @@ count from 1; cluster.connect(2) is a client.Client of node 2; at the end all ar
 
     cluster.create_topic("t", partitions=6, replication=3)
     leader = cluster.leader("t", 0)
-    cluster.kill(leader)                       # SIGKILL; also stop(), pause() and resume()
+    cluster.kill(leader)                       # SIGKILL; also stop(), pause(), freeze(), resume()
     cluster.wait_leader("t", 0, other_than=leader)
     cluster.start(leader)
     cluster.wait_brokers(3)
@@ -45,6 +45,12 @@ def log_bytes(data_dir, topic, partition):
             with open(os.path.join(folder, name), "rb") as data:
                 found += data.read()
     return found
+
+
+def children(pid):
+    """The processes that this one started: a broker's guard."""
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as listed:
+        return [int(child) for child in listed.read().split()]
 
 
 class Cluster:
@@ -122,13 +128,23 @@ class Cluster:
         return self.start(node)
 
     def pause(self, node):
-        """SIGSTOP: the process keeps its connections and says nothing more."""
+        """SIGSTOP: it says nothing more, and its guard ends its connections after a while."""
         self.nodes[node].process.send_signal(signal.SIGSTOP)
         self.paused.add(node)
 
+    def freeze(self, node):
+        """As when its machine or container stands still: the guard too, and connections stay."""
+        for guard in children(self.nodes[node].process.pid):
+            os.kill(guard, signal.SIGSTOP)
+        self.pause(node)
+
     def resume(self, node):
+        """From either; the guard goes on last, so that it finds no stopped process."""
         if node in self.paused:
-            self.nodes[node].process.send_signal(signal.SIGCONT)
+            process = self.nodes[node].process
+            process.send_signal(signal.SIGCONT)
+            for guard in children(process.pid):
+                os.kill(guard, signal.SIGCONT)
             self.paused.discard(node)
 
     def running(self):
