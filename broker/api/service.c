@@ -91,6 +91,12 @@ bool service_for_controllers(int16_t key)
 {
     switch (key) {
     case API_API_VERSIONS:
+    case API_DESCRIBE_CONFIGS:
+    case API_ALTER_CONFIGS:
+    case API_ELECT_LEADERS:
+    case API_INCREMENTAL_ALTER_CONFIGS:
+    case API_ALTER_PARTITION_REASSIGNMENTS:
+    case API_LIST_PARTITION_REASSIGNMENTS:
     case API_DESCRIBE_QUORUM:
     case API_DESCRIBE_CLUSTER:
     case API_UPDATE_FEATURES:

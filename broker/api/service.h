@@ -31,7 +31,8 @@ struct service {
 const struct service *service_find(int16_t key);
 
 /* Whether the key is served on a listener of controllers: besides what nodes say to each other,
- * only what is about the nodes themselves. */
+ * what is about the nodes themselves, settings and moves: what tools ask with
+ * --bootstrap-controller. */
 bool service_for_controllers(int16_t key);
 
 /* Whether the key is served on all other listeners: as on a stock broker's. */

@@ -48,6 +48,12 @@ START_TEST(controllers_serve_who_asks_where_it_is_and_other_nodes)
     ck_assert(service_for_controllers(API_DESCRIBE_QUORUM));
     ck_assert(service_for_controllers(API_UNREGISTER_BROKER));
     ck_assert(service_for_controllers(API_PEER_RAFT));
+    ck_assert(service_for_controllers(API_DESCRIBE_CONFIGS));
+    ck_assert(service_for_controllers(API_ALTER_CONFIGS));
+    ck_assert(service_for_controllers(API_INCREMENTAL_ALTER_CONFIGS));
+    ck_assert(service_for_controllers(API_ELECT_LEADERS));
+    ck_assert(service_for_controllers(API_ALTER_PARTITION_REASSIGNMENTS));
+    ck_assert(service_for_controllers(API_LIST_PARTITION_REASSIGNMENTS));
     ck_assert(!service_for_controllers(API_METADATA));
     ck_assert(!service_for_controllers(API_PRODUCE));
     ck_assert(service_for_controllers(API_UPDATE_RAFT_VOTER));
