@@ -150,6 +150,7 @@ pid_t guard_start(uint32_t patience_ms)
     assert(patience_ms > 0);
     pid_t guarded = getpid();
     int allowed[2];
+    signal(SIGCHLD, SIG_IGN); /* one that ends by itself leaves nothing behind */
     pid_t guard = pipe2(allowed, O_CLOEXEC) == 0 ? fork() : -1;
     if (guard == 0) {
         close(allowed[1]);
