@@ -78,6 +78,7 @@
     BUG(MOVE_ENDED_EARLY, "a move ends before the members are where they shall be") \
     BUG(MOVE_NUMBER_IGNORED, "the end of an earlier move ends the one in its place") \
     BUG(VOTER_HELD_BACK, "a new replica is made a voter before it may vote") \
+    BUG(EARLIER_STAY_COUNTS, "who has a group from an earlier stay is made a voter") \
     BUG(STRAYS_FIRST, "a start removes logs that moved away before the journal forgets them") \
     BUG(CHANGES_LISTED, "shards take over each change of a topic for itself") \
     BUG(OLD_TERM_COUNTED, "entries of an older term are committed by counting copies") \

@@ -5,6 +5,8 @@
  * Anything else than such a heartbeat wakes a node. While a group rests, the caller vouches for the
  * leader's life: it feeds PEER_LOST for a broker whose link breaks to every group that knows it.
  *
+ * A learner that may not vote yet is waited for too: that it may is said with its answers.
+ *
  * A member that is dead for long would keep its group awake. After PEER_GONE the leader rests when
  * all others do, as long as they are a majority with it: who took the leadership meanwhile would
  * have needed one of them, and has woken it. PEER_BACK, or a word of the member, ends that.
@@ -54,7 +56,9 @@ static bool is_complete(const struct raft *raft)
     }
     for (uint32_t i = 0; i < raft->peer_count; i++) {
         const struct raft_peer *peer = &raft->peers[i];
-        if (!peer->gone && (peer->state != RAFT_PEER_REPLICATE || peer->match < last)) {
+        bool is_to_vote = peer->withdrawn && (peer->flags & RAFT_VOTER) == 0;
+        if (!peer->gone &&
+            (peer->state != RAFT_PEER_REPLICATE || peer->match < last || is_to_vote)) {
             return false;
         }
     }

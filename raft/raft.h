@@ -100,6 +100,7 @@ struct raft_message {
     bool withdrawn; /* APPEND_REPLY, HEARTBEAT_REPLY: the sender may not vote */
     int32_t from;
     int32_t to;
+    int32_t note;   /* the caller's: Raft neither sets nor reads it */
     uint64_t term;
     uint64_t index;
     uint64_t log_term;

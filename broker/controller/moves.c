@@ -138,7 +138,7 @@ static enum status record_move(const struct mover *mover, const struct partition
         after.target_count = (int16_t)target_count;
         after.original_count = (int16_t)original_count;
         memcpy(numbers + after.replica_count, original, (size_t)original_count * sizeof *numbers);
-        numbers[after.replica_count + original_count] = (int32_t)random_below(INT32_MAX);
+        numbers[after.replica_count + original_count] = 1 + (int32_t)random_below(INT32_MAX - 1);
     }
     assert(partition_group_numbers(&after) <= most);
     move_record_add(mover->command->records, mover->topic->id, &after);

@@ -166,10 +166,11 @@ static struct payload_place expected_place(const struct group *group,
 
 /* What leaves for the disk and the peers. It goes before everything else of a step: applying may
  * lead to another step, whose entries have to come behind these in the journal. */
-static void send_out(struct group *group, const struct raft_action *action)
+static void send_out(struct group *group, struct raft_action *action)
 {
     switch ((enum raft_action_kind)action->kind) {
     case RAFT_ACTION_SEND:
+        action->message.note = group->move;
         peers_send(group->shard, group->id, &action->message,
                    expected_place(group, &action->message));
         break;
@@ -225,7 +226,7 @@ static enum raft_result step(struct group *group, const struct raft_event *event
     raft_actions_clear(actions);
     enum raft_result result = raft_step(group->raft, event, actions);
     for (size_t i = 0; i < actions->count; i++) {
-        const struct raft_action *action = &actions->list[i];
+        struct raft_action *action = &actions->list[i];
         if (proposed_index != NULL && action->kind == RAFT_ACTION_APPEND) {
             *proposed_index = action->append.last;
         }

@@ -85,6 +85,7 @@ struct group {
     struct list_link election;        /* in the shard's groups whose election waits (elections.h) */
     struct list_link moving;          /* in the shard's groups that move (group_move.h) */
     struct in_sync *in_sync;          /* of the replicas, while it is led here (in_sync.h) */
+    int32_t move;                     /* the number of its move; 0: it stays */
     uint64_t move_told_ms;            /* that the move is over */
     struct raft_member *members;      /* as of applied_index (group_members.h); null: this node */
     uint64_t members_index;

@@ -43,6 +43,7 @@ void group_move_note(struct group *group)
     /* One that stays is looked at once more: a leader whose image was old may have begun something
      * else with it meanwhile. */
     bool may_differ = place != NULL && group->raft != NULL && group->leads;
+    group->move = moves ? partition_group_move(place) : 0;
     group->move_told_ms = 0;
     if ((moves || may_differ) && !list_contains(&group->moving)) {
         list_push_back(&replicas->moving, &group->moving);
@@ -144,6 +145,14 @@ bool group_is_near(const struct group *group, int32_t node)
             (!peer.withdrawn || planted(PLANT_VOTER_HELD_BACK)) &&
             peers_is_alive(group->shard->broker, node) &&
             peer.match_index + NEAR_ENTRIES >= raft_commit_index(group->raft));
+}
+
+bool group_move_is_unknown(const struct group *group, const struct raft_message *message)
+{
+    bool is_answer = message->kind == RAFT_APPEND_REPLY || message->kind == RAFT_HEARTBEAT_REPLY;
+    return is_answer && message->note != group->move &&
+           (group_member_flags(group, message->from) & RAFT_VOTER) == 0 &&
+           !planted(PLANT_EARLIER_STAY_COUNTS);
 }
 
 static void take_step(struct group *group)

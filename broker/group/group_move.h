@@ -35,6 +35,11 @@ bool group_is_changing(const struct group *group);
  * when it is asked (group_loss.h). */
 bool group_is_near(const struct group *group, int32_t node);
 
+/* Whether an answer to this leader comes from a node that shall be a voter and whose metadata do
+ * not have the move yet. What it has of the group may be of an earlier stay there: it is about to
+ * leave, with all that it promised, and to come anew. */
+bool group_move_is_unknown(const struct group *group, const struct raft_message *message);
+
 /* Takes the next step of the groups of the shard that move. */
 void group_moves_tick(struct replicas *replicas);
 

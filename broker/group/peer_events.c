@@ -30,9 +30,16 @@ void replicas_raft_message(struct replicas *replicas, uint64_t group_id,
         return;
     }
     assert(group->raft != NULL && !group->closed);
-    if (group_loss_lets_pass(group, message)) {
-        group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});
+    if (!group_loss_lets_pass(group, message)) {
+        return;
     }
+    struct raft_message answer;
+    if (group_move_is_unknown(group, message)) {
+        answer = *message;
+        answer.withdrawn = true;
+        message = &answer;
+    }
+    group_step(group, &(struct raft_event){.kind = RAFT_EVENT_MESSAGE, .message = message});
 }
 
 bool replicas_may_log(struct replicas *replicas, enum replicas_log what)

@@ -17,7 +17,7 @@ enum {
     FLAG_TRANSFER = 2,
     FLAG_SLEEP = 4,
     FLAG_WITHDRAWN = 8,
-    MESSAGE_BYTES = 62,          /* on the wire, without entries */
+    MESSAGE_BYTES = 66,          /* on the wire, without entries */
     ENTRY_BYTES = 17,            /* without payload and pad */
     PAD_FROM_BYTES = 8 * 1024,   /* smaller payloads are copied on their way to the disk */
     KEPT_ENTRIES = 4096,         /* room that stays for the next frame */
@@ -105,6 +105,7 @@ void raft_outbox_add(struct raft_outbox *outbox, uint64_t group,
         .commit = (int64_t)message->commit,
         .hint_index = (int64_t)message->hint_index,
         .round = (int64_t)message->round,
+        .move = message->note,
         .entries_count = (int32_t)message->entry_count,
     };
     outbox->bytes += MESSAGE_BYTES;
@@ -230,6 +231,7 @@ struct raft_message raft_message_of(const struct peer_raft_request_message *wire
         .commit = (uint64_t)wire->commit,
         .hint_index = (uint64_t)wire->hint_index,
         .round = (uint64_t)wire->round,
+        .note = wire->move,
         .entries = entries,
         .entry_count = (size_t)wire->entries_count,
     };

@@ -9,6 +9,7 @@
 #include "broker/group/confirm.h"
 #include "broker/group/group_loss.h"
 #include "broker/group/group_move.h"
+#include "broker/group/replicas.h"
 #include "tests/sim/cluster/check.h"
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
@@ -30,6 +31,27 @@ struct loss {
     uint64_t since_ns;
 };
 
+/* A move of a group, in the order in which the metadata had them. */
+struct move {
+    uint64_t group;
+    int32_t number;
+    bool is_over;                /* the group stayed then; else another move came in its place */
+};
+
+/* The latest move of a group that a process has taken over; 0: none. */
+struct known_move {
+    uint64_t group;
+    int32_t node;
+    unsigned life;
+    size_t order;
+};
+
+static struct move *moves;
+static size_t move_count;
+static size_t move_capacity;
+static struct known_move *known_moves;
+static size_t known_move_count;
+static size_t known_move_capacity;
 static struct confirmed *confirmed;
 static size_t confirmed_count;
 static size_t confirmed_capacity;
@@ -39,6 +61,14 @@ static size_t loss_capacity;
 
 void check_losses_forget(void)
 {
+    free(moves);
+    moves = NULL;
+    move_count = 0;
+    move_capacity = 0;
+    free(known_moves);
+    known_moves = NULL;
+    known_move_count = 0;
+    known_move_capacity = 0;
     free(confirmed);
     confirmed = NULL;
     confirmed_count = 0;
@@ -129,14 +159,88 @@ void check_losses_vote(const struct group *group, const struct raft_message *mes
                   "votes in term %" PRIu64, group->id, message->from, message->term);
 }
 
-/* What the leader knows of it may be of an earlier stay of the group there, which goes just
- * then. */
+/* The place of the group's move among all, from 1. */
+static size_t order_of(const struct group *group)
+{
+    size_t at = 0;
+    while (at < move_count &&
+           (moves[at].group != group->id || moves[at].number != group->move)) {
+        at++;
+    }
+    if (at == move_count) {
+        if (move_count == move_capacity) {
+            move_capacity = move_capacity * 2 + 16;
+            moves = memory_resize(moves, move_capacity, sizeof *moves);
+        }
+        moves[move_count++] = (struct move){.group = group->id, .number = group->move};
+    }
+    return at + 1;
+}
+
+static struct known_move *known_move_of(const struct sim_node *node, uint64_t group)
+{
+    for (size_t i = 0; i < known_move_count; i++) {
+        struct known_move *known = &known_moves[i];
+        if (known->group == group && known->node == node->id && known->life == node->life) {
+            return known;
+        }
+    }
+    if (known_move_count == known_move_capacity) {
+        known_move_capacity = known_move_capacity * 2 + 16;
+        known_moves = memory_resize(known_moves, known_move_capacity, sizeof *known_moves);
+    }
+    known_moves[known_move_count] =
+        (struct known_move){.group = group, .node = node->id, .life = node->life};
+    return &known_moves[known_move_count++];
+}
+
+void __real_group_move_note(struct group *group);
+void __wrap_group_move_note(struct group *group);
+
+void __wrap_group_move_note(struct group *group)
+{
+    __real_group_move_note(group);
+    struct known_move *known = known_move_of(node_current(), group->id);
+    if (group->move != 0) {
+        known->order = order_of(group);
+    } else if (known->order > 0) {
+        moves[known->order - 1].is_over = true;
+    }
+}
+
+/* The first move since the group stayed for the last time. */
+static size_t first_move_of(const struct group *group)
+{
+    size_t first = order_of(group);
+    size_t at = first - 1;
+    while (at > 0) {
+        const struct move *before = &moves[--at];
+        if (before->group == group->id && before->is_over) {
+            return first;
+        }
+        first = before->group == group->id ? at + 1 : first;
+    }
+    return first;
+}
+
+/* Whether the node has the group from an earlier stay: of what moved it since it knows nothing. */
+static bool is_of_before(const struct sim_node *node, const struct group *group)
+{
+    const struct broker *broker = node->broker;
+    const struct replicas *replicas =
+        broker == NULL ? NULL : broker->shards[group->id % (unsigned)broker->shard_count].replicas;
+    return group->move != 0 && replicas != NULL && replicas_group(replicas, group->id) != NULL &&
+           known_move_of(node, group->id)->order < first_move_of(group);
+}
+
 void check_losses_voter(const struct group *group, int32_t voter)
 {
     struct raft_peer_info peer;
     bool is_peer = raft_peer_info(group->raft, voter, &peer);
     world_require(!is_peer || !peer.withdrawn,
                   "group %" PRIu64 ": node %d is made a voter and may not vote", group->id, voter);
+    world_require(!is_of_before(node_find(voter), group), "group %" PRIu64 ": node %d is made a "
+                  "voter by what it has of an earlier stay", group->id, voter);
 }
 
 void __real_confirms_ready(struct group *group, uint64_t round, uint64_t index);

@@ -63,6 +63,8 @@ static void check_same(const struct raft_message *a, const struct raft_message *
     ck_assert_int_eq(a->accepted, b->accepted);
     ck_assert_int_eq(a->transfer, b->transfer);
     ck_assert_int_eq(a->sleep, b->sleep);
+    ck_assert_int_eq(a->withdrawn, b->withdrawn);
+    ck_assert_int_eq(a->note, b->note);
     ck_assert_uint_eq(a->term, b->term);
     ck_assert_uint_eq(a->index, b->index);
     ck_assert_uint_eq(a->log_term, b->log_term);
@@ -145,6 +147,8 @@ START_TEST(every_field_comes_back)
             .accepted = kind % 2 == 0,
             .transfer = kind % 3 == 0,
             .sleep = kind % 5 == 0,
+            .withdrawn = kind % 7 == 0,
+            .note = INT32_MAX - kind,
             .term = 1 + (uint64_t)kind,
             .index = UINT64_C(1) << (40 + kind),
             .log_term = 3,
