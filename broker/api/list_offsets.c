@@ -2,6 +2,7 @@
  * on its group's shard. */
 #include <assert.h>
 
+#include "broker/api/confirmed_part.h"
 #include "broker/api/fan_out.h"
 #include "broker/api/handlers.h"
 #include "broker/controller/topic_image.h"
@@ -23,9 +24,7 @@ enum special_time {
 enum { FIRST_EPOCH_VERSION = 4 };
 
 struct list_part {
-    struct part part;
-    struct confirm confirm;
-    struct shard *shard;         /* of the partition */
+    struct confirmed_part confirmed;
     const struct list_offsets_request_list_offsets_partition *asked;
     struct list_offsets_response_list_offsets_partition_response *out;
 };
@@ -40,7 +39,7 @@ static void set_time(struct list_part *part, enum status status,
                      const struct log_time_offset *found)
 {
     if (status != STATUS_OK) {
-        part->part.error = KAFKA_KAFKA_STORAGE_ERROR;
+        part->confirmed.part.error = KAFKA_KAFKA_STORAGE_ERROR;
         return;
     }
     part->out->offset = found->offset;
@@ -48,8 +47,9 @@ static void set_time(struct list_part *part, enum status status,
     part->out->leader_epoch = found->offset < 0 ? -1 : found->leader_epoch;
 }
 
-static void look_up(struct list_part *part, struct partition *partition)
+static void look_up(struct confirmed_part *confirmed, struct partition *partition)
 {
+    struct list_part *part = container_of(confirmed, struct list_part, confirmed);
     struct partition_log *log = partition->log;
     struct log_time_offset found;
     switch (part->asked->timestamp) {
@@ -74,44 +74,12 @@ static void look_up(struct list_part *part, struct partition *partition)
     }
 }
 
-/* A leader for certain looks it up: what the end is, another one may know better. */
-static void still_leads(struct confirm *confirm, bool leads)
-{
-    struct list_part *part = container_of(confirm, struct list_part, confirm);
-    struct partition *partition = part_partition(part->shard, &part->part);
-    if (partition != NULL && leads) {
-        look_up(part, partition);
-    } else if (partition != NULL) {
-        part->part.error = KAFKA_NOT_LEADER_OR_FOLLOWER;
-    }
-    part_done(part->shard, &part->part);
-}
-
-static void list_run(struct shard *shard, struct part *base)
-{
-    struct list_part *part = container_of(base, struct list_part, part);
-    struct partition *partition = part_partition(shard, base);
-    if (partition != NULL) {
-        base->error = partition_error(partition);
-    }
-    if (base->error == KAFKA_NONE) {
-        base->error = partition_epoch_error(partition, part->asked->current_leader_epoch);
-    }
-    if (base->error != KAFKA_NONE) {
-        part_done(shard, base);
-        return;
-    }
-    part->shard = shard;
-    part->confirm.done = still_leads;
-    group_confirm(partition->group, &part->confirm);
-}
-
 static void list_done(struct request *request)
 {
     struct list_state *state = request->state;
     for (int32_t i = 0; i < state->count; i++) {
         struct list_part *part = &state->parts[i];
-        part->out->error_code = part->part.error;
+        part->out->error_code = part->confirmed.part.error;
         if (request->api_version < FIRST_EPOCH_VERSION) {
             part->out->leader_epoch = -1;
         }
@@ -149,16 +117,12 @@ static void begin_part(struct request *request, struct fan_out *fan, struct list
 {
     int32_t partition = part->asked->partition_index;
     part->out->partition_index = partition;
-    part->part.partition = partition;
-    part->part.error = check_asked(request, part->asked->timestamp);
-    if (part->part.error != KAFKA_NONE) {
-        return;
+    part->confirmed.leader_epoch = part->asked->current_leader_epoch;
+    part->confirmed.look_up = look_up;
+    part->confirmed.part.error = check_asked(request, part->asked->timestamp);
+    if (part->confirmed.part.error == KAFKA_NONE) {
+        confirmed_part_add(fan, &part->confirmed, topic, partition);
     }
-    if (topic == NULL || partition < 0 || partition >= topic->partition_count) {
-        part->part.error = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
-        return;
-    }
-    fan_out_add(fan, &part->part, topic, partition);
 }
 
 void list_offsets_handle(struct request *request)
@@ -173,7 +137,7 @@ void list_offsets_handle(struct request *request)
     state->response.topics = request_take(request, topic_count, sizeof *state->response.topics);
     state->response.topics_count = (int32_t)topic_count;
     request->state = state;
-    struct fan_out *fan = fan_out_begin(request, list_run, list_done);
+    struct fan_out *fan = fan_out_begin(request, confirmed_part_run, list_done);
     struct list_part *part = state->parts;
     for (int32_t t = 0; t < message->topics_count; t++) {
         const struct list_offsets_request_list_offsets_topic *asked = &message->topics[t];

@@ -1,6 +1,7 @@
 /* OffsetForLeaderEpoch: where an epoch ends, for consumers that look for truncation (KIP-320). */
 #include <assert.h>
 
+#include "broker/api/confirmed_part.h"
 #include "broker/api/fan_out.h"
 #include "broker/api/handlers.h"
 #include "broker/controller/topic_image.h"
@@ -10,9 +11,7 @@
 #include "messages/offset_for_leader_epoch.h"
 
 struct epoch_part {
-    struct part part;
-    struct confirm confirm;
-    struct shard *shard;         /* of the partition */
+    struct confirmed_part confirmed;
     const struct offset_for_leader_epoch_request_offset_for_leader_partition *asked;
     struct offset_for_leader_epoch_response_epoch_end_offset *out;
 };
@@ -23,66 +22,32 @@ struct epoch_state {
     struct offset_for_leader_epoch_response response;
 };
 
-static void look_up(struct epoch_part *part, const struct partition *partition)
+/* A client truncates by this answer. */
+static void look_up(struct confirmed_part *confirmed, struct partition *partition)
 {
+    struct epoch_part *part = container_of(confirmed, struct epoch_part, confirmed);
     struct log_epoch_end end = partition_log_epoch_end(partition->log, part->asked->leader_epoch);
     bool is_current = part->asked->leader_epoch == partition_epoch(partition);
     part->out->leader_epoch = is_current ? part->asked->leader_epoch : end.epoch;
     part->out->end_offset = is_current ? partition_log_end(partition->log) : end.end_offset;
 }
 
-/* A client truncates by this answer: a leader for certain gives it. */
-static void still_leads(struct confirm *confirm, bool leads)
-{
-    struct epoch_part *part = container_of(confirm, struct epoch_part, confirm);
-    struct partition *partition = part_partition(part->shard, &part->part);
-    if (partition != NULL && leads) {
-        look_up(part, partition);
-    } else if (partition != NULL) {
-        part->part.error = KAFKA_NOT_LEADER_OR_FOLLOWER;
-    }
-    part_done(part->shard, &part->part);
-}
-
-static void epoch_run(struct shard *shard, struct part *base)
-{
-    struct epoch_part *part = container_of(base, struct epoch_part, part);
-    struct partition *partition = part_partition(shard, base);
-    if (partition != NULL) {
-        base->error = partition_error(partition);
-    }
-    if (base->error == KAFKA_NONE) {
-        base->error = partition_epoch_error(partition, part->asked->current_leader_epoch);
-    }
-    if (base->error != KAFKA_NONE) {
-        part_done(shard, base);
-        return;
-    }
-    part->shard = shard;
-    part->confirm.done = still_leads;
-    group_confirm(partition->group, &part->confirm);
-}
-
 static void epoch_done(struct request *request)
 {
     struct epoch_state *state = request->state;
     for (int32_t i = 0; i < state->count; i++) {
-        state->parts[i].out->error_code = state->parts[i].part.error;
+        state->parts[i].out->error_code = state->parts[i].confirmed.part.error;
     }
     request_answer(request, request->home, &state->response);
 }
 
 static void begin_part(struct fan_out *fan, struct epoch_part *part, struct topic_image *topic)
 {
-    int32_t partition = part->asked->partition;
     assert(part->out != NULL);
-    part->out->partition = partition;
-    part->part.partition = partition;
-    if (topic == NULL || partition < 0 || partition >= topic->partition_count) {
-        part->part.error = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
-        return;
-    }
-    fan_out_add(fan, &part->part, topic, partition);
+    part->out->partition = part->asked->partition;
+    part->confirmed.leader_epoch = part->asked->current_leader_epoch;
+    part->confirmed.look_up = look_up;
+    confirmed_part_add(fan, &part->confirmed, topic, part->asked->partition);
 }
 
 void offset_for_leader_epoch_handle(struct request *request)
@@ -99,7 +64,7 @@ void offset_for_leader_epoch_handle(struct request *request)
     state->response.topics = request_take(request, topic_count, sizeof *state->response.topics);
     state->response.topics_count = (int32_t)topic_count;
     request->state = state;
-    struct fan_out *fan = fan_out_begin(request, epoch_run, epoch_done);
+    struct fan_out *fan = fan_out_begin(request, confirmed_part_run, epoch_done);
     struct epoch_part *part = state->parts;
     for (size_t t = 0; t < topic_count; t++) {
         const struct offset_for_leader_epoch_request_offset_for_leader_topic *asked =

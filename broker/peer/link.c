@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "broker/peer/hello.h"
 #include "broker/peer/peer_table.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
@@ -157,21 +158,8 @@ int32_t link_request(struct peer_link *link, int16_t api_key, int16_t api_versio
 
 static void greet(struct peer_link *link)
 {
-    const struct broker *broker = link->shard->broker;
-    struct peer_hello_request hello = {
-        .cluster_id = view_text(broker->cluster_id),
-        .node_id = broker->node_id,
-        .incarnation = broker->self.incarnation,
-        .shard = link->shard->number,
-        .shard_count = broker->shard_count,
-        .wanted_id = link->node,
-        .host = view_text(broker->own_place.host),
-        .port = broker->own_place.port,
-    };
     struct buffer body = {0};
-    enum status status = message_encode_to(&peer_hello_request_type, 0, &hello, &body);
-    assert(status == STATUS_OK);
-    (void)status;
+    hello_write(link->shard, link->node, &body);
     link->state = LINK_GREETING;
     link_request(link, API_PEER_HELLO, 0, buffer_view(&body));
     buffer_free(&body);
@@ -189,29 +177,6 @@ static void come_up(struct peer_link *link)
     peers_link_up(link);
 }
 
-/* Null when the answer is as it should be. */
-static const char *check_hello(const struct peer_link *link,
-                               const struct peer_hello_response *hello, char *text, size_t size)
-{
-    const struct broker *broker = link->shard->broker;
-    bool is_ours = view_is(hello->cluster_id, broker->cluster_id);
-    if (is_ours && hello->node_id != link->node && hello->node_id != broker->node_id) {
-        snprintf(text, size, "node %d answers there", hello->node_id);
-        return text;
-    }
-    if (hello->error_code != KAFKA_NONE) {
-        snprintf(text, size, "it refused this node: %.*s (%s)", VIEW_PRINT(hello->error_message),
-                 kafka_error_name(hello->error_code));
-        return text;
-    }
-    if (!is_ours) {
-        snprintf(text, size, "it belongs to cluster %.*s, not to %s",
-                 VIEW_PRINT(hello->cluster_id), broker->cluster_id);
-        return text;
-    }
-    return NULL;
-}
-
 static void hello_answered(struct peer_link *link, struct slice frame)
 {
     struct peer_hello_response hello;
@@ -226,11 +191,10 @@ static void hello_answered(struct peer_link *link, struct slice frame)
     arena_init(&arena, 1024);
     if (message_decode(&peer_hello_response_type, 0, &rest, &arena, &hello) != STATUS_OK) {
         broken_for(link, "its answer to hello cannot be read", BACKOFF_REFUSED_MS);
-    } else if (check_hello(link, &hello, text, sizeof text) != NULL) {
+    } else if (hello_objection(link->shard->broker, link->node, &hello, text, sizeof text) !=
+               NULL) {
         peers_met(link, hello.node_id, hello.cluster_id);
-        /* After a quick restart the other node may not know yet that the process before is gone. */
-        if (hello.error_code == KAFKA_DUPLICATE_BROKER_REGISTRATION ||
-            places_is_meeting(&link->places)) {
+        if (hello_may_change(link, &hello)) {
             broken(link, text);
         } else {
             broken_for(link, text, BACKOFF_REFUSED_MS);

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "broker/peer/hello.h"
 #include "broker/peer/peer_table.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
@@ -84,8 +85,7 @@ static void hello_answered(struct peer_link *link, struct view frame)
         world_say("node %d refuses the link of node %d: error %d", link->node,
                   link->shard->broker->node_id, hello.error_code);
         disconnect(link);
-        bool is_early = hello.error_code == KAFKA_DUPLICATE_BROKER_REGISTRATION;
-        bool is_short = is_early || places_is_meeting(&link->places);
+        bool is_short = hello_may_change(link, &hello);
         shard_timer_set(link->shard, &of(link)->retry, is_short ? BACKOFF_MS : REFUSED_MS);
         places_next(&link->places, peers_meeting(link));
         peers_link_broken(link);
@@ -135,21 +135,8 @@ int32_t link_request(struct peer_link *link, int16_t api_key, int16_t api_versio
 
 static void greet(struct peer_link *link)
 {
-    const struct broker *broker = link->shard->broker;
-    struct peer_hello_request hello = {
-        .cluster_id = view_text(broker->cluster_id),
-        .node_id = broker->node_id,
-        .incarnation = broker->self.incarnation,
-        .shard = link->shard->number,
-        .shard_count = broker->shard_count,
-        .wanted_id = link->node,
-        .host = view_text(broker->own_place.host),
-        .port = broker->own_place.port,
-    };
     struct buffer body = {0};
-    enum status status = message_encode_to(&peer_hello_request_type, 0, &hello, &body);
-    assert(status == STATUS_OK);
-    (void)status;
+    hello_write(link->shard, link->node, &body);
     link->state = LINK_GREETING;
     link_request(link, API_PEER_HELLO, 0, buffer_view(&body));
     buffer_free(&body);
