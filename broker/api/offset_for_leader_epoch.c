@@ -7,7 +7,6 @@
 #include "broker/controller/topic_image.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
-#include "messages/errors.h"
 #include "messages/offset_for_leader_epoch.h"
 
 struct epoch_part {

@@ -23,7 +23,6 @@
 #include "io/clock.h"
 #include "io/random.h"
 #include "messages/api_keys.h"
-#include "messages/errors.h"
 
 enum {
     BACKOFF_LEAST_MS = 20,
