@@ -97,7 +97,7 @@ static void run(struct metadata_command *command, struct image *image,
     struct creation *creation = container_of(command, struct creation, command);
     struct request *request = creation->request;
     const struct peer_auto_create_request *message = request->message;
-    const struct controller controller = {image, command->wait.from->broker->config};
+    const struct controller controller = {image};
     size_t count = (size_t)message->names_count;
     struct refusal *refusals = request_take(request, count, sizeof *refusals);
     int to_come = brokers_to_come(command->wait.from->broker, image);

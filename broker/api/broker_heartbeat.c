@@ -22,7 +22,7 @@ static void run(struct metadata_command *command, struct image *image,
                 struct record_list *records)
 {
     struct heartbeat_command *heartbeat = container_of(command, struct heartbeat_command, command);
-    const struct controller controller = {image, command->wait.from->broker->config};
+    const struct controller controller = {image};
     heartbeat->error =
         controller_broker_heartbeat(&controller, heartbeat->request->message, records);
 }

@@ -23,7 +23,7 @@ static void run(struct metadata_command *command, struct image *image,
     struct registration_command *registration =
         container_of(command, struct registration_command, command);
     const struct broker *broker = command->wait.from->broker;
-    const struct controller controller = {image, broker->config};
+    const struct controller controller = {image};
     enum status status = controller_register_broker(
         &controller, registration->request->message, metadata_next_offset(broker),
         &registration->request->arena, records, &registration->epoch);

@@ -19,7 +19,7 @@ static void run(struct metadata_command *command, struct image *image,
                 struct record_list *records)
 {
     struct controller_request *asked = container_of(command, struct controller_request, command);
-    const struct controller controller = {image, command->wait.from->broker->config};
+    const struct controller controller = {image};
     enum status status =
         asked->kind->make(&controller, asked->request, records, asked->response);
     assert(status == STATUS_OK);

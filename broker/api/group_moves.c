@@ -72,7 +72,7 @@ static void run(struct metadata_command *command, struct image *image,
 {
     struct moved *moved = container_of(command, struct moved, command);
     const struct peer_moved_request *message = moved->request->message;
-    const struct controller controller = {image, command->wait.from->broker->config};
+    const struct controller controller = {image};
     controller_end_move(&controller, message->topic_id, (uint64_t)message->group, message->move_id,
                         records);
 }

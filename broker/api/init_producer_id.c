@@ -146,7 +146,7 @@ static void run(struct metadata_command *command, struct image *image,
 {
     struct allocation *allocation = container_of(command, struct allocation, command);
     const struct allocate_producer_ids_request *message = allocation->request->message;
-    const struct controller controller = {image, command->wait.from->broker->config};
+    const struct controller controller = {image};
     controller_allocate_producer_ids(&controller, message->broker_id, records,
                                      &allocation->first);
 }

@@ -22,7 +22,7 @@ static void run(struct metadata_command *command, struct image *image,
 {
     struct unregistration *leaving = container_of(command, struct unregistration, command);
     const struct unregister_broker_request *message = leaving->request->message;
-    const struct controller controller = {image, command->wait.from->broker->config};
+    const struct controller controller = {image};
     leaving->error = controller_unregister_broker(&controller, message->broker_id, records);
 }
 

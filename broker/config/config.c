@@ -281,6 +281,41 @@ enum status config_load(const struct config_sources *sources, struct config **co
     return status;
 }
 
+static void put_setting(struct config *config, const struct config_setting *setting)
+{
+    enum config_key key = setting->key;
+    struct config_value value = {0};
+    struct view why = VIEW_LITERAL("too much text");
+    assert(key < BROKER_CONFIG_COUNT && setting->origin >= CONFIG_ORIGIN_ALL_BROKERS);
+    if (config->origins[key] > setting->origin) {
+        return;
+    }
+    enum status status =
+        config_value_parse(key, keep(config, setting->value), &config->arena, &value, &why);
+    if (status == STATUS_OK) {
+        status = close_text(config, &value);
+    }
+    if (status != STATUS_OK) {
+        log_warn("config", "a setting is left out: %.*s", VIEW_PRINT(why));
+        return;
+    }
+    config->values[key] = value;
+    config->origins[key] = (uint8_t)setting->origin;
+}
+
+struct config *config_with(const struct config *base, const struct config_setting *settings,
+                           size_t count)
+{
+    assert(base != NULL && (settings != NULL || count == 0));
+    struct config *copy = memory_new(sizeof *copy);
+    *copy = *base;
+    arena_init(&copy->arena, ARENA_LIMIT_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        put_setting(copy, &settings[i]);
+    }
+    return copy;
+}
+
 void config_free(struct config *config)
 {
     if (config != NULL) {

@@ -1,5 +1,6 @@
 /* The broker's configuration: every key of keys.tsv with its value and where the value came from.
- * Read once at the start, never changed after, so every thread may read it without a lock.
+ * Read once at the start, never changed after, so every thread may read it without a lock. What is
+ * set while the broker runs makes another one of it (config_with).
  *
  * A key is looked for in the overrides (--override key=value), the environment, the properties file
  * and the defaults; the first that has it wins. See docs/configuration.md. */
@@ -20,7 +21,16 @@ enum config_origin {
     CONFIG_ORIGIN_DEFAULT,
     CONFIG_ORIGIN_FILE,
     CONFIG_ORIGIN_ENVIRONMENT,
-    CONFIG_ORIGIN_OVERRIDE
+    CONFIG_ORIGIN_OVERRIDE,
+    CONFIG_ORIGIN_ALL_BROKERS, /* set while the brokers run, for all of them */
+    CONFIG_ORIGIN_ONE_BROKER   /* and for this one */
+};
+
+/* A value that was set while the broker runs. */
+struct config_setting {
+    enum config_key key;
+    enum config_origin origin;
+    struct view value;
 };
 
 struct config_sources {
@@ -37,6 +47,12 @@ struct config;
  * Release the result with config_free. */
 MUST_USE enum status config_load(const struct config_sources *sources, struct config **config,
                                  char why[CONFIG_WHY_BYTES]);
+
+/* A copy of the configuration with these values in place of its own, of several for one key that
+ * of the strongest origin. One that this version does not take is left out. `base` must outlive it,
+ * the settings need not. Release it with config_free. */
+struct config *config_with(const struct config *base, const struct config_setting *settings,
+                           size_t count);
 
 /* Releases the configuration and every view that came out of it; null is allowed. */
 void config_free(struct config *config);

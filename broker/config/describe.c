@@ -2,9 +2,10 @@
  *
  * Happy path: one result for each resource, one row for each key of its scope that the client asked
  * for. What Kafka does that is not obvious, seen in its answers: an empty list of keys means all;
- * the message of a good result is empty, not null; synonyms are those of the first broker key
- * only, so a retention.ms that comes from log.retention.hours shows none; a key that can only be
- * set while the broker runs (the replication throttles) is listed when it is set. */
+ * the message of a good result is empty, not null; a key that others stand behind
+ * (log.retention.ms, in minutes and in hours) shows no synonyms while it has no value itself, and
+ * those of all of them when it has; a key that can only be set while the broker runs (the
+ * replication throttles) is listed when it is set. */
 #include "broker/config/describe.h"
 
 #include <assert.h>
@@ -19,7 +20,7 @@
 #define ROW describe_configs_response_describe_configs_resource_result
 #define SYNONYM describe_configs_response_describe_configs_synonym
 
-enum { MOST_SYNONYMS = 8 };
+enum { MOST_SYNONYMS = 12 };
 
 struct describer {
     const struct config *config;
@@ -28,6 +29,7 @@ struct describer {
     const struct RESOURCE *resource;
     const struct topic_override *overrides;
     uint32_t override_count;
+    struct view node_id; /* of this broker, as text */
     struct arena *arena;
 };
 
@@ -80,15 +82,27 @@ static void add_synonym(struct ROW *row, const struct config_key_info *info, str
         .source = (int8_t)source};
 }
 
-/* A broker key's own list: what the operator set, then the default. */
-static void add_broker_synonyms(const struct describer *from, enum config_key key, struct ROW *row)
+/* A broker's key, or those that stand in for each other: the first that has a value counts. */
+struct chain {
+    const struct config_synonym *keys;
+    int count;
+};
+
+/* What operators wrote for the keys, then their defaults. */
+static void add_broker_synonyms(const struct describer *from, struct chain chain, struct ROW *row)
 {
-    const struct config_key_info *info = &config_keys[key];
-    if (config_origin(from->config, key) != CONFIG_ORIGIN_DEFAULT) {
-        add_synonym(row, info, config_text(from->config, key), CONFIG_SOURCE_STATIC_BROKER);
+    for (int i = 0; i < chain.count; i++) {
+        enum config_key key = (enum config_key)chain.keys[i].key;
+        if (config_origin(from->config, key) != CONFIG_ORIGIN_DEFAULT) {
+            add_synonym(row, &config_keys[key], config_text(from->config, key),
+                        CONFIG_SOURCE_STATIC_BROKER);
+        }
     }
-    if (info->default_text != NULL) {
-        add_synonym(row, info, view_text(info->default_text), CONFIG_SOURCE_DEFAULT);
+    for (int i = 0; i < chain.count; i++) {
+        const struct config_key_info *info = &config_keys[chain.keys[i].key];
+        if (info->default_text != NULL) {
+            add_synonym(row, info, view_text(info->default_text), CONFIG_SOURCE_DEFAULT);
+        }
     }
 }
 
@@ -107,31 +121,63 @@ static void finish_row(const struct describer *from, const struct config_key_inf
     row->documentation = documented ? view_text(info->documentation) : VIEW_NULL;
 }
 
-/* What is set while the broker runs comes before all else. */
-static void add_settings(const struct describer *from, enum config_key key, struct ROW *row)
+/* What is set for that broker, and for all, while they run. */
+static void add_settings(const struct describer *from, struct view broker, enum config_key key,
+                         struct ROW *row)
 {
     const struct config_key_info *info = &config_keys[key];
-    struct view own = setting(from, from->resource->resource_name, key);
+    struct view own = setting(from, broker, key);
     struct view common = setting(from, VIEW_EMPTY, key);
-    if (own.data != NULL && !is_all_brokers(from)) {
+    if (own.data != NULL && broker.length > 0) {
         add_synonym(row, info, own, CONFIG_SOURCE_DYNAMIC_BROKER);
     }
     if (common.data != NULL) {
         add_synonym(row, info, common, CONFIG_SOURCE_DYNAMIC_DEFAULT);
     }
-    if (row->synonyms_count > 0) {
+}
+
+/* Adds the synonyms of the broker's keys; the value in use becomes that of the first one when it
+ * was set while the broker runs, unless the row has an earlier one. */
+static void add_chain(const struct describer *from, struct view broker, struct chain chain,
+                      struct ROW *row)
+{
+    int32_t before = row->synonyms_count;
+    enum config_key first = (enum config_key)chain.keys[0].key;
+    assert(chain.count > 0);
+    add_settings(from, broker, first, row);
+    bool is_set = row->synonyms_count > before;
+    if (is_set && before == 0) {
         row->value = row->synonyms[0].value;
     }
+    if (is_set || config_has(from->config, first)) {
+        add_broker_synonyms(from, chain, row);
+    }
+}
+
+/* The keys that stand behind this one of a broker: those of the topics' key that it is first of. */
+static struct chain chain_of(const struct config_synonym *self)
+{
+    for (int i = TOPIC_CONFIG_FIRST; i < TOPIC_CONFIG_FIRST + TOPIC_CONFIG_COUNT; i++) {
+        const struct config_key_info *info = &config_keys[i];
+        if (info->synonym_count > 1 && info->synonyms[0].key == self->key) {
+            return (struct chain){info->synonyms, info->synonym_count};
+        }
+    }
+    return (struct chain){self, 1};
 }
 
 static enum status fill_broker_row(const struct describer *from, enum config_key key,
                                    struct ROW *row)
 {
+    struct config_synonym self = {.key = (uint16_t)key, .multiplier = 1};
+    struct view broker = from->resource->resource_name;
     row->value = config_text(from->config, key);
     row->read_only = config_keys[key].update == CONFIG_UPDATE_RESTART;
-    add_settings(from, key, row);
-    if (!is_all_brokers(from)) {
-        add_broker_synonyms(from, key, row);
+    if (is_all_brokers(from)) {
+        add_settings(from, broker, key, row);
+        row->value = row->synonyms[0].value;
+    } else {
+        add_chain(from, broker, chain_of(&self), row);
     }
     return STATUS_OK;
 }
@@ -140,8 +186,9 @@ static enum status fill_broker_row(const struct describer *from, enum config_key
 static enum status fill_setting_row(const struct describer *from, enum config_key key,
                                     struct ROW *row)
 {
-    add_settings(from, key, row);
+    add_settings(from, from->resource->resource_name, key, row);
     assert(row->synonyms_count > 0);
+    row->value = row->synonyms[0].value;
     return STATUS_OK;
 }
 
@@ -157,7 +204,7 @@ static enum status fill_other_row(const struct describer *from, enum config_key 
         add_synonym(row, info, row->value, source);
     }
     if (info->synonym_count > 0) {
-        add_broker_synonyms(from, (enum config_key)info->synonyms[0].key, row);
+        add_chain(from, from->node_id, (struct chain){info->synonyms, info->synonym_count}, row);
     } else if (info->scope == CONFIG_SCOPE_GROUP && info->default_text != NULL) {
         add_synonym(row, info, view_text(info->default_text), CONFIG_SOURCE_DEFAULT);
     }
@@ -293,9 +340,17 @@ enum status describe_configs(const struct config *config, const struct describe_
         return STATUS_LIMIT;
     }
     response->results_count = request->resources_count;
-    enum status status = STATUS_OK;
+    struct describer from = {.config = config,
+                             .sources = sources,
+                             .request = request,
+                             .node_id = arena_format(arena, "%d",
+                                                     config_int(config, CONFIG_NODE_ID)),
+                             .arena = arena};
+    enum status status = from.node_id.data == NULL ? STATUS_LIMIT : STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct describer from = {config, sources, request, &request->resources[i], NULL, 0, arena};
+        from.resource = &request->resources[i];
+        from.overrides = NULL;
+        from.override_count = 0;
         status = describe_one(&from, &response->results[i]);
     }
     return status;

@@ -204,8 +204,10 @@ text in the last column are taken and shown, but Ottla may have no use for them.
 
 A key that Ottla does not know is named once in the log and otherwise left alone. A value that
 cannot be right stops the start with one line that says the key, the value and what is allowed.
-`change` tells when a new value counts in Kafka. Here topics' values count at once, the broker's are
-read when it starts, but for `cordoned.log.dirs` and the rates of replication throttles."""
+`change` tells which values may be set while brokers run, for one of them (`per-broker`) or also for
+all (`cluster-wide`), as it is in Kafka. Here that holds for all that are `cluster-wide`, but for
+`max.connections` and `max.connections.per.ip`, and for `cordoned.log.dirs`; all else is read at the
+start. Topics' values count at once."""
 
 
 def main():

@@ -85,6 +85,20 @@ static enum status synonym_text(const struct config *config, const struct config
     return value->data == NULL ? STATUS_LIMIT : STATUS_OK;
 }
 
+static enum config_source source_of(enum config_origin origin)
+{
+    switch (origin) {
+    case CONFIG_ORIGIN_ONE_BROKER:
+        return CONFIG_SOURCE_DYNAMIC_BROKER;
+    case CONFIG_ORIGIN_ALL_BROKERS:
+        return CONFIG_SOURCE_DYNAMIC_DEFAULT;
+    case CONFIG_ORIGIN_DEFAULT:
+        return CONFIG_SOURCE_DEFAULT;
+    default:
+        return CONFIG_SOURCE_STATIC_BROKER;
+    }
+}
+
 enum status topic_config_effective(const struct config *config,
                                    const struct topic_override *overrides, uint32_t count,
                                    enum config_key key, struct arena *arena, struct view *value,
@@ -104,9 +118,7 @@ enum status topic_config_effective(const struct config *config,
         *value = view_text(config_keys[key].default_text);
         return STATUS_OK;
     }
-    if (config_origin(config, (enum config_key)synonym->key) != CONFIG_ORIGIN_DEFAULT) {
-        *source = CONFIG_SOURCE_STATIC_BROKER;
-    }
+    *source = source_of(config_origin(config, (enum config_key)synonym->key));
     return synonym_text(config, synonym, arena, value);
 }
 
@@ -250,6 +262,7 @@ void topic_settings_resolve(const struct config *config, const struct topic_over
     struct view type = text_of(&from, TOPIC_CONFIG_MESSAGE_TIMESTAMP_TYPE);
     settings->uses_append_time = view_is(type, "LogAppendTime");
     settings->preallocates = view_is(text_of(&from, TOPIC_CONFIG_PREALLOCATE), "true");
+    settings->producer_expire_ms = config_int(config, CONFIG_PRODUCER_ID_EXPIRATION_MS);
     bool parsed = config_real_parse(text_of(&from, TOPIC_CONFIG_MIN_CLEANABLE_DIRTY_RATIO),
                                     &settings->min_cleanable_ratio);
     assert(parsed);

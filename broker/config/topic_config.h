@@ -56,6 +56,7 @@ struct topic_settings {
     int32_t gzip_level;
     int32_t lz4_level;
     int32_t zstd_level;
+    int32_t producer_expire_ms;       /* producer.id.expiration.ms: of all topics */
     uint8_t compression;              /* enum topic_compression */
     bool uses_append_time;            /* message.timestamp.type=LogAppendTime */
     bool compacts;                    /* cleanup.policy has compact */

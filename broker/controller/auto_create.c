@@ -60,7 +60,7 @@ static int32_t most_replicas(const struct command *command)
 static enum status wish_internal(const struct command *command,
                                  const struct internal_topic *internal, struct CREATABLE *topic)
 {
-    const struct config *config = command->controller->config;
+    const struct config *config = controller_config(command->controller);
     struct SETTING *settings = arena_take(command->arena, MOST_SETTINGS, sizeof *settings);
     if (settings == NULL) {
         return STATUS_LIMIT;
@@ -96,7 +96,7 @@ static enum status create(struct command *command, struct view name, struct refu
     const struct internal_topic *internal = find_internal(name);
     enum status status = STATUS_OK;
     if (internal != NULL) {
-        wish.group_cap = (uint32_t)config_int(command->controller->config,
+        wish.group_cap = (uint32_t)config_int(controller_config(command->controller),
                                               CONFIG_OTTLA_INTERNAL_TOPIC_PARTITION_GROUPS);
         status = wish_internal(command, internal, &topic);
     }

@@ -1,32 +1,19 @@
-/* What may be set while brokers run: the rates to which moving replicas may be held (KIP-73), which
- * tools that move partitions set and take back, and that a broker takes no new replicas (KIP-1066).
- * Every other key of a broker is read at its start alone. Owns nothing. */
+/* What may be set while brokers run (config/settings.h), for one or for all of them: defaults of
+ * topics, the rates to which moving replicas may be held (KIP-73), that a broker takes no new
+ * replicas (KIP-1066). Every other key of a broker is read at its start alone. Owns nothing. */
 #include "broker/controller/broker_change.h"
 
 #include <assert.h>
 
 #include "broker/config/describe.h"
+#include "broker/config/settings.h"
 #include "broker/config/value.h"
 
-const enum config_key broker_change_keys[] = {
-    CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE,
-    CONFIG_LEADER_REPLICATION_THROTTLED_RATE,
-    CONFIG_REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND,
-    CONFIG_CORDONED_LOG_DIRS,
-    CONFIG_KEY_COUNT,
+/* What there will be of one broker's settings, by key. */
+struct wanted {
+    struct view values[BROKER_CONFIG_COUNT]; /* null: taken back */
+    bool is_named[BROKER_CONFIG_COUNT];
 };
-
-enum { KEY_COUNT = sizeof broker_change_keys / sizeof broker_change_keys[0] - 1 };
-
-static int key_place(struct view name)
-{
-    int at = 0;
-    assert(KEY_COUNT == 4);
-    while (at < KEY_COUNT && !view_is(name, config_keys[broker_change_keys[at]].name)) {
-        at++;
-    }
-    return at;
-}
 
 static bool is_broker(const struct command *command, struct view name)
 {
@@ -43,44 +30,63 @@ static bool is_broker(const struct command *command, struct view name)
     return found;
 }
 
-static enum status check_wish(const struct command *command, struct view broker,
-                              const struct config_wish *wish, struct refusal *refusal)
+static struct refusal refuse(enum kafka_error error, struct view why)
+{
+    return (struct refusal){error, why};
+}
+
+/* Whether the key can be set for that broker (empty: for all), else why not. */
+static struct refusal check_key(struct arena *arena, struct view broker, struct view name,
+                                enum config_key *key)
+{
+    if (!config_key_find(CONFIG_SCOPE_BROKER, name, key) || !setting_is_key(*key)) {
+        return refuse(KAFKA_INVALID_REQUEST,
+                      arena_format(arena, "%.*s cannot be changed while the broker runs",
+                                   VIEW_PRINT(name)));
+    }
+    if (broker.length == 0 && !setting_is_for_all(*key)) {
+        return refuse(KAFKA_INVALID_REQUEST,
+                      arena_format(arena, "Cannot update these configs at default cluster level, "
+                                          "broker id must be specified: [%.*s]", VIEW_PRINT(name)));
+    }
+    if (broker.length > 0 && !setting_is_for_one(*key)) {
+        return refuse(KAFKA_INVALID_CONFIG,
+                      arena_format(arena, "%.*s cannot be set for one broker, as it is to hold "
+                                          "whichever leads: set it for all, or for topics",
+                                   VIEW_PRINT(name)));
+    }
+    return REFUSAL_NONE;
+}
+
+static enum status take_wish(const struct command *command, struct view broker,
+                             const struct config_wish *wish, struct wanted *wanted,
+                             struct refusal *refusal)
 {
     struct arena *arena = command->arena;
     struct config_value value = {0};
     struct view why = VIEW_NULL;
-    int at = key_place(wish->name);
-    assert(refusal->error == KAFKA_NONE);
-    if (at == KEY_COUNT) {
-        *refusal = (struct refusal){
-            KAFKA_INVALID_REQUEST,
-            arena_format(arena, "%.*s cannot be changed while the broker runs",
-                         VIEW_PRINT(wish->name))};
+    enum config_key key = CONFIG_KEY_COUNT;
+    enum status status = STATUS_OK;
+    *refusal = check_key(arena, broker, wish->name, &key);
+    if (refusal->error != KAFKA_NONE) {
         return STATUS_OK;
     }
-    if (broker.length == 0 &&
-        config_keys[broker_change_keys[at]].update == CONFIG_UPDATE_PER_BROKER) {
-        *refusal = (struct refusal){
-            KAFKA_INVALID_REQUEST,
-            arena_format(arena, "Cannot update these configs at default cluster level, broker id "
-                                "must be specified: [%.*s]", VIEW_PRINT(wish->name))};
-        return STATUS_OK;
+    if (wish->operation == CONFIG_OPERATION_SET && wish->value.data != NULL) {
+        status = config_value_parse(key, wish->value, arena, &value, &why);
+    } else if (wish->operation != CONFIG_OPERATION_DELETE) {
+        why = arena_format(arena, "%.*s can be set and deleted", VIEW_PRINT(wish->name));
+        status = STATUS_INVALID;
     }
-    if (wish->operation == CONFIG_OPERATION_DELETE) {
-        return STATUS_OK;
+    if (status == STATUS_OK && value.text.length > TOPIC_VALUE_LONGEST) {
+        why = VIEW_LITERAL("A configuration may have no more than 32767 bytes");
+        status = STATUS_INVALID;
     }
-    if (wish->operation != CONFIG_OPERATION_SET || wish->value.data == NULL) {
-        *refusal = (struct refusal){
-            KAFKA_INVALID_CONFIG,
-            arena_format(arena, "%.*s can be set and deleted", VIEW_PRINT(wish->name))};
-        return STATUS_OK;
-    }
-    enum status status = config_value_parse(broker_change_keys[at], wish->value, arena,
-                                            &value, &why);
     if (status == STATUS_INVALID) {
-        *refusal = (struct refusal){KAFKA_INVALID_CONFIG, why};
+        *refusal = refuse(KAFKA_INVALID_CONFIG, why);
         return STATUS_OK;
     }
+    wanted->is_named[key] = true;
+    wanted->values[key] = value.text;
     return status;
 }
 
@@ -100,35 +106,36 @@ static void record(const struct command *command, struct view broker, enum confi
     record_list_add(command->records, &config_record_type, 0, &record);
 }
 
+static void record_all(const struct command *command, struct view broker,
+                       const struct wanted *wanted, bool replaces)
+{
+    for (int i = 0; i < BROKER_CONFIG_COUNT; i++) {
+        if (wanted->is_named[i] || (replaces && setting_is_key((enum config_key)i))) {
+            record(command, broker, (enum config_key)i, wanted->values[i]);
+        }
+    }
+}
+
 enum status broker_change(struct command *command, struct view broker,
                           const struct config_wish *wishes, int32_t count, bool replaces,
                           bool validate_only, struct refusal *refusal)
 {
-    struct view values[KEY_COUNT] = {VIEW_NULL};
-    bool is_named[KEY_COUNT] = {false};
+    struct wanted wanted = {0};
     assert(command != NULL && refusal != NULL && count >= 0);
     *refusal = REFUSAL_NONE;
     if (!is_broker(command, broker)) {
-        *refusal = (struct refusal){
-            KAFKA_INVALID_REQUEST,
-            arena_format(command->arena, "There is no broker '%.*s'", VIEW_PRINT(broker))};
+        *refusal = refuse(KAFKA_INVALID_REQUEST,
+                          arena_format(command->arena, "There is no broker '%.*s'",
+                                       VIEW_PRINT(broker)));
     }
     for (int32_t i = 0; i < count && refusal->error == KAFKA_NONE; i++) {
-        enum status status = check_wish(command, broker, &wishes[i], refusal);
+        enum status status = take_wish(command, broker, &wishes[i], &wanted, refusal);
         if (status != STATUS_OK) {
             return status;
         }
-        if (refusal->error == KAFKA_NONE) {
-            int at = key_place(wishes[i].name);
-            is_named[at] = true;
-            values[at] = wishes[i].operation == CONFIG_OPERATION_DELETE ? VIEW_NULL
-                                                                        : wishes[i].value;
-        }
     }
-    for (int i = 0; i < KEY_COUNT && refusal->error == KAFKA_NONE && !validate_only; i++) {
-        if (is_named[i] || replaces) {
-            record(command, broker, broker_change_keys[i], values[i]);
-        }
+    if (refusal->error == KAFKA_NONE && !validate_only) {
+        record_all(command, broker, &wanted, replaces);
     }
     return STATUS_OK;
 }

@@ -1,13 +1,10 @@
-/* A change of the few settings of a broker that may change while it runs. For the controller's own
+/* A change of the settings of a broker that may change while it runs. For the controller's own
  * files alone. */
 #ifndef OTTLA_BROKER_CONTROLLER_BROKER_CHANGE_H
 #define OTTLA_BROKER_CONTROLLER_BROKER_CHANGE_H
 
 #include "broker/controller/command.h"
 #include "broker/controller/topic_change.h"
-
-/* The keys that may change, ended by CONFIG_KEY_COUNT. */
-extern const enum config_key broker_change_keys[];
 
 /* Records what the wishes say of the broker whose id is its name (empty: of all), unless
  * `validate_only`; with `replaces`, what is not named goes back to its default. A mistake is told

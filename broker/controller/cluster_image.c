@@ -9,8 +9,8 @@
 
 #include "base/memory.h"
 #include "broker/config/describe.h"
+#include "broker/config/settings.h"
 #include "broker/config/value.h"
-#include "broker/controller/broker_change.h"
 
 struct cluster_image *cluster_image_ref(struct cluster_image *image)
 {
@@ -91,19 +91,27 @@ static struct view id_text(struct cluster_image *image, int32_t id)
     return text;
 }
 
-/* What is set for the broker (empty: for all). */
-static void copy_settings(struct cluster_image *image, const struct image *metadata,
-                          struct view broker, struct cluster_setting *settings)
+/* Everything that is set for brokers, be they registered or not. */
+static void copy_settings(struct cluster_image *image, const struct image *metadata)
 {
-    for (int i = 0; broker_change_keys[i] != CONFIG_KEY_COUNT; i++) {
-        enum config_key key = broker_change_keys[i];
-        struct view value = image_config(metadata, CONFIG_RESOURCE_BROKER, broker,
-                                         view_text(config_keys[key].name));
-        if (value.data != NULL) {
+    struct image_config config;
+    size_t count = 0;
+    size_t cursor = 0;
+    while (image_next_config(metadata, &cursor, &config)) {
+        count++;
+    }
+    struct cluster_setting *settings = take(image, count, sizeof *settings);
+    cursor = 0;
+    while (image_next_config(metadata, &cursor, &config)) {
+        enum config_key key = CONFIG_KEY_COUNT;
+        if (config.resource_type == CONFIG_RESOURCE_BROKER &&
+            config_key_find(CONFIG_SCOPE_BROKER, config.name, &key) && setting_is_key(key)) {
             settings[image->setting_count++] =
-                (struct cluster_setting){broker, key, arena_copy(&image->arena, value)};
+                (struct cluster_setting){arena_copy(&image->arena, config.resource), key,
+                                         arena_copy(&image->arena, config.value)};
         }
     }
+    image->settings = settings;
 }
 
 /* A throttle's rate of the broker, or of all. */
@@ -122,17 +130,9 @@ static int64_t rate_of(const struct cluster_image *image, struct view broker, en
 static void set_settings(struct cluster_image *image, const struct image *metadata,
                          struct cluster_broker *brokers)
 {
-    size_t keys = 0;
-    while (broker_change_keys[keys] != CONFIG_KEY_COUNT) {
-        keys++;
-    }
-    struct cluster_setting *settings =
-        take(image, ((size_t)image->broker_count + 1) * keys, sizeof *settings);
-    image->settings = settings;
-    copy_settings(image, metadata, VIEW_EMPTY, settings);
+    copy_settings(image, metadata);
     for (int32_t i = 0; i < image->broker_count; i++) {
         struct view id = id_text(image, brokers[i].id);
-        copy_settings(image, metadata, id, settings);
         brokers[i].leader_rate = rate_of(image, id, CONFIG_LEADER_REPLICATION_THROTTLED_RATE);
         brokers[i].follower_rate = rate_of(image, id, CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE);
     }

@@ -38,7 +38,7 @@ struct cluster_broker {
     int32_t endpoint_count;
 };
 
-/* What was set while the brokers run (broker_change.h). */
+/* What was set while the brokers run (config/settings.h). */
 struct cluster_setting {
     struct view broker;          /* its id as text; empty: all */
     enum config_key key;
@@ -51,7 +51,7 @@ struct cluster_image {
     const struct cluster_broker *brokers; /* sorted by id */
     int32_t broker_count;
     bool is_registered;          /* this very process is */
-    const struct cluster_setting *settings; /* of registered brokers and of all */
+    const struct cluster_setting *settings; /* in no order */
     int setting_count;
     const struct quorum_voter *voters;    /* image_voters */
     int voter_count;

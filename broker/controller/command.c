@@ -69,7 +69,7 @@ static enum status find_brokers(struct command *command)
         }
     }
     if (count == 0 && command->cordoned_count == 0) {
-        found[count++].id = config_int(command->controller->config, CONFIG_NODE_ID);
+        found[count++].id = config_int(controller_config(command->controller), CONFIG_NODE_ID);
     }
     if (count > 0) {
         alternate_racks(found, count);
@@ -88,7 +88,7 @@ static enum status find_brokers(struct command *command)
 enum status command_start(struct command *command, const struct controller *controller,
                           struct arena *arena, struct record_list *records)
 {
-    assert(controller != NULL && controller->image != NULL && controller->config != NULL);
+    assert(controller != NULL && controller->image != NULL);
     assert(arena != NULL && records != NULL);
     *command = (struct command){.controller = controller,
                                 .arena = arena,

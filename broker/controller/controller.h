@@ -42,8 +42,13 @@ enum {
 
 struct controller {
     const struct image *image;
-    const struct config *config;
 };
+
+/* The configuration by which its node decides. */
+static inline const struct config *controller_config(const struct controller *controller)
+{
+    return image_broker_config(controller->image);
+}
 
 /* Why something is refused; KAFKA_NONE when it is not. */
 struct refusal {

@@ -43,7 +43,7 @@ static struct refusal check_count(const struct command *command, const struct WI
 
 static uint32_t cap_of(const struct command *command, const struct topic_image *topic)
 {
-    const struct config *config = command->controller->config;
+    const struct config *config = controller_config(command->controller);
     return (uint32_t)(topic->is_internal
                           ? config_int(config, CONFIG_OTTLA_INTERNAL_TOPIC_PARTITION_GROUPS)
                           : topic_image_settings(topic)->partition_groups);

@@ -43,8 +43,8 @@ static enum status fill_rows(struct creator *creator, const struct topic_overrid
         struct ROW *row = &(*rows)[(*row_count)++];
         enum config_source source = CONFIG_SOURCE_DEFAULT;
         row->name = view_text(config_keys[key].name);
-        status = topic_config_effective(creator->command.controller->config, overrides, count, key,
-                                        creator->command.arena, &row->value, &source);
+        status = topic_config_effective(controller_config(creator->command.controller), overrides,
+                                        count, key, creator->command.arena, &row->value, &source);
         row->config_source = (int8_t)source;
     }
     return status;
@@ -92,7 +92,7 @@ static enum status create(struct creator *creator, const struct CREATABLE *topic
     struct refusal refusal = REFUSAL_NONE;
     struct topic_wish wish = {.topic = topic};
     if (topic_is_internal(topic->name)) {
-        wish.group_cap = (uint32_t)config_int(creator->command.controller->config,
+        wish.group_cap = (uint32_t)config_int(controller_config(creator->command.controller),
                                               CONFIG_OTTLA_INTERNAL_TOPIC_PARTITION_GROUPS);
     }
     enum status status = topic_plan_make(&creator->command, &wish, &plan, &refusal);
@@ -143,7 +143,8 @@ static void answer_repeated(struct creator *creator)
 static bool is_too_large(const struct creator *creator)
 {
     int64_t total = 0;
-    int32_t usual = config_int(creator->command.controller->config, CONFIG_NUM_PARTITIONS);
+    const struct config *config = controller_config(creator->command.controller);
+    int32_t usual = config_int(config, CONFIG_NUM_PARTITIONS);
     for (int32_t i = 0; i < creator->request->topics_count; i++) {
         const struct CREATABLE *topic = &creator->request->topics[i];
         int32_t count = topic->num_partitions == -1 ? usual : topic->num_partitions;

@@ -207,7 +207,7 @@ enum status controller_delete_topics(const struct controller *controller,
     if (status != STATUS_OK) {
         return status;
     }
-    if (!config_bool(controller->config, CONFIG_DELETE_TOPIC_ENABLE)) {
+    if (!config_bool(controller_config(controller), CONFIG_DELETE_TOPIC_ENABLE)) {
         refuse_all(&deleter, version);
         return STATUS_OK;
     }

@@ -15,8 +15,9 @@ struct image *image_new(const struct config *config)
 {
     assert(config != NULL);
     struct image *image = memory_new_zero(1, sizeof *image);
-    image->config = config;
-    image->defaults = settings_share_new(config, NULL, 0);
+    image->own = config;
+    image->config = config_with(config, NULL, 0);
+    image->defaults = settings_share_new(image->config, NULL, 0);
     topic_index_init(&image->by_name, TOPIC_INDEX_NAME);
     topic_index_init(&image->by_id, TOPIC_INDEX_ID);
     topic_index_init(&image->by_collision, TOPIC_INDEX_COLLISION);
@@ -54,6 +55,7 @@ void image_free(struct image *image)
     free_configs(image);
     free((void *)(uintptr_t)image->cluster_id.data);
     settings_share_unref(image->defaults);
+    config_free(image->config);
     free(image);
 }
 
@@ -173,6 +175,26 @@ struct view image_config(const struct image *image, int8_t resource_type, struct
         }
     }
     return VIEW_NULL;
+}
+
+bool image_next_config(const struct image *image, size_t *cursor, struct image_config *config)
+{
+    assert(image != NULL && cursor != NULL);
+    if (*cursor >= image->config_count) {
+        return false;
+    }
+    const struct image_config_entry *entry = &image->configs[(*cursor)++];
+    *config = (struct image_config){.resource_type = entry->resource_type,
+                                    .resource = view_text(entry->resource_name),
+                                    .name = view_text(entry->name),
+                                    .value = view_text(entry->value)};
+    return true;
+}
+
+const struct config *image_broker_config(const struct image *image)
+{
+    assert(!image->settings_changed);
+    return image->config;
 }
 
 bool image_broker_is_cordoned(const struct image *image,

@@ -89,6 +89,21 @@ int image_broker_count(const struct image *image);
 struct view image_config(const struct image *image, int8_t resource_type, struct view resource,
                          struct view name);
 
+struct image_config {
+    int8_t resource_type;
+    struct view resource;
+    struct view name;
+    struct view value;
+};
+
+/* One such configuration after the other, in no order; the cursor begins with 0. False behind the
+ * last. Valid until the next image_apply. */
+bool image_next_config(const struct image *image, size_t *cursor, struct image_config *config);
+
+/* This node's configuration with what was set while it runs, for all brokers or for it. Valid until
+ * the next image_apply. */
+const struct config *image_broker_config(const struct image *image);
+
 /* Whether the broker takes no new replicas (KIP-1066): what is set while it runs counts more than
  * what it said itself. */
 bool image_broker_is_cordoned(const struct image *image,

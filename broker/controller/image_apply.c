@@ -173,6 +173,7 @@ static enum status apply_config(struct image *image, const void *message,
             record->resource_type, view_copy_text(record->resource_name),
             view_copy_text(record->name), view_copy_text(record->value)};
     }
+    image_settings_note(image, record);
     return STATUS_OK;
 }
 
@@ -485,4 +486,5 @@ void image_finish(struct image *image, struct image_changes *changes)
     assert(image != NULL && changes != NULL);
     image_draft_finish(image, changes);
     assert(!image->draft.is_active);
+    image_settings_finish(image, changes);
 }

@@ -235,11 +235,20 @@ static struct topic_image *build(struct image *image, const struct topic_draft *
                                 .group_count = draft->group_count,
                                 .overrides = draft->overrides,
                                 .override_count = draft->override_count};
-    struct settings_share *share =
-        draft->override_count == 0
-            ? settings_share_ref(image->defaults)
-            : settings_share_new(image->config, draft->overrides, draft->override_count);
-    return topic_image_new(&parts, share);
+    return topic_image_new(
+        &parts, image_settings_share(image, draft->overrides, draft->override_count));
+}
+
+void image_replace_topic(struct image *image, struct topic_image *before,
+                         struct topic_image *after, struct image_changes *changes)
+{
+    assert(after != NULL && before != after);
+    image_changes_add(changes, before, after);
+    if (before != NULL) {
+        take_from_indexes(image, before);
+    }
+    add_to_indexes(image, after);
+    topic_image_unref(after);
 }
 
 void image_draft_finish(struct image *image, struct image_changes *changes)
@@ -248,13 +257,7 @@ void image_draft_finish(struct image *image, struct image_changes *changes)
     if (!draft->is_active) {
         return;
     }
-    struct topic_image *after = build(image, draft);
-    image_changes_add(changes, draft->before, after);
-    if (draft->before != NULL) {
-        take_from_indexes(image, draft->before);
-    }
-    add_to_indexes(image, after);
-    topic_image_unref(after);
+    image_replace_topic(image, draft->before, build(image, draft), changes);
     arena_free(&draft->arena);
     draft->is_active = false;
     draft->before = NULL;

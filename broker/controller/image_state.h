@@ -37,7 +37,10 @@ struct topic_draft {
 };
 
 struct image {
-    const struct config *config;
+    const struct config *own;        /* the node's configuration as it started */
+    struct config *config;           /* with what was set while it runs */
+    bool settings_changed;           /* since that one was made */
+    bool topics_changed;             /* so that topics have other values, too */
     struct settings_share *defaults; /* of topics without overrides */
     struct topic_index by_name;
     struct topic_index by_id;
@@ -74,6 +77,24 @@ bool image_draft_move(struct image *image, const struct partition_group *group);
 
 /* Sets, replaces or (null value) takes away an override. */
 void image_draft_override(struct image *image, enum config_key key, struct view value);
+
+/* The record's value is in the image: takes what it says of this node's configuration to be there
+ * at the next image_settings_finish. */
+void image_settings_note(struct image *image, const struct config_record *record);
+
+/* Makes the configuration anew when something was noted, and every topic that has other values by
+ * it. There must be no draft. */
+void image_settings_finish(struct image *image, struct image_changes *changes);
+
+/* The settings of a topic with these overrides; the reference is the caller's. */
+struct settings_share *image_settings_share(struct image *image,
+                                            const struct topic_override *overrides,
+                                            uint32_t count);
+
+/* Another picture takes a topic's place, with the caller's reference on it; no place (null): it is
+ * new. */
+void image_replace_topic(struct image *image, struct topic_image *before,
+                         struct topic_image *after, struct image_changes *changes);
 
 /* Puts the draft's topic into the indexes and tells the change; nothing when there is no draft. */
 void image_draft_finish(struct image *image, struct image_changes *changes);

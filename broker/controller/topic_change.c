@@ -87,7 +87,7 @@ static enum status change_list(struct changer *changer, enum config_key key,
     uint32_t item_count = 0;
     uint32_t change_count = 0;
     enum status status =
-        topic_config_effective(changer->command->controller->config, changer->overrides,
+        topic_config_effective(controller_config(changer->command->controller), changer->overrides,
                                changer->count, key, arena, &old, &source);
     if (status == STATUS_OK) {
         status = config_list_split(old, arena, &items, &item_count);
@@ -264,8 +264,8 @@ enum status topic_change(struct command *command, struct view topic_name,
         return status;
     }
     struct view why = VIEW_NULL;
-    if (topic_overrides_check(command->controller->config, changer.overrides, changer.count,
-                              command->arena, &why) != STATUS_OK) {
+    if (topic_overrides_check(controller_config(command->controller), changer.overrides,
+                              changer.count, command->arena, &why) != STATUS_OK) {
         *refusal = refuse(KAFKA_INVALID_CONFIG, why);
     } else if (!validate_only) {
         record_differences(&changer);

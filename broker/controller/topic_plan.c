@@ -75,8 +75,9 @@ static enum status plan_overrides(struct command *command, const struct CREATABL
         insert_override(plan, override);
     }
     struct view why = VIEW_NULL;
-    enum status status = topic_overrides_check(command->controller->config, plan->overrides,
-                                               plan->override_count, command->arena, &why);
+    enum status status =
+        topic_overrides_check(controller_config(command->controller), plan->overrides,
+                              plan->override_count, command->arena, &why);
     if (status != STATUS_OK) {
         *refusal = (struct refusal){KAFKA_INVALID_CONFIG, why};
     }
@@ -153,8 +154,8 @@ static uint32_t cap_of(const struct command *command, const struct topic_wish *w
         return wish->group_cap;
     }
     struct topic_settings settings;
-    topic_settings_resolve(command->controller->config, plan->overrides, plan->override_count,
-                           &settings);
+    topic_settings_resolve(controller_config(command->controller), plan->overrides,
+                           plan->override_count, &settings);
     return (uint32_t)settings.partition_groups;
 }
 
@@ -180,7 +181,7 @@ static enum status place_by_hand(struct command *command, const struct topic_wis
 static enum status place_by_count(struct command *command, const struct topic_wish *wish,
                                   struct topic_plan *plan, struct refusal *refusal)
 {
-    const struct config *config = command->controller->config;
+    const struct config *config = controller_config(command->controller);
     const struct CREATABLE *topic = wish->topic;
     plan->partition_count = topic->num_partitions == -1 ? config_int(config, CONFIG_NUM_PARTITIONS)
                                                         : topic->num_partitions;

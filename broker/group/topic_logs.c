@@ -16,15 +16,14 @@ enum { METADATA_SEGMENT_BYTES = 1024 * 1024 };
 static void resolve_settings(struct group *group)
 {
     struct log_settings *logs = &group->log_settings;
-    const struct config *config = group->shard->broker->config;
     *logs = log_settings_default();
-    logs->producer_expire_ms = config_int(config, CONFIG_PRODUCER_ID_EXPIRATION_MS);
     if (group->topic == NULL) {
         logs->delete_old = false; /* metadata is kept; snapshots say what may go */
         logs->segment_bytes = METADATA_SEGMENT_BYTES;
         return;
     }
     const struct topic_settings *settings = topic_image_settings(group->topic);
+    logs->producer_expire_ms = settings->producer_expire_ms;
     logs->segment_bytes = settings->segment_bytes;
     logs->segment_ms = settings->segment_ms;
     logs->segment_index_bytes = settings->segment_index_bytes;

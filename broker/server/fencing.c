@@ -43,7 +43,7 @@ static void run(struct metadata_command *command, struct image *image,
                 struct record_list *records)
 {
     struct fencing *fencing = container_of(command, struct fencing, command);
-    const struct controller controller = {image, command->wait.from->broker->config};
+    const struct controller controller = {image};
     controller_fence_broker(&controller, fencing->node, fencing->fence, records);
 }
 

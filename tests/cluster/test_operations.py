@@ -193,6 +193,14 @@ def check_seen(place, said):
         assert said.count("Topic: %s\tPartition:" % topic) == count, "the missing and offline: none"
 
 
+def check_set(place, said):
+    for text in ("DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=259200000",
+                 "DYNAMIC_BROKER_CONFIG:log.retention.bytes=100000000000",
+                 "retention.ms=86400000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:",
+                 "max.message.bytes=2000000 sensitive=false"):
+        assert text in said, (text, said)
+
+
 def check_grown(place, said):
     assert brokers(place) == [1, 2, 3, 4]
     assert "still in progress" not in said.rsplit("is completed", 1)[-1], said
@@ -239,6 +247,7 @@ def check_voters(place, said):
 CHECKS = {
     "Start": check_started,
     "See its state": check_seen,
+    "Change settings": check_set,
     "Grow": check_grown,
     "Take a broker away": check_taken_away,
     "Replace a dead broker": check_replaced,

@@ -99,6 +99,28 @@ START_TEST(override_beats_environment_beats_file)
 }
 END_TEST
 
+START_TEST(what_is_set_while_it_runs_makes_another_one)
+{
+    struct config *base = loaded(NULL, NULL, "num.partitions=7");
+    struct config_setting settings[] = {
+        {CONFIG_LOG_RETENTION_MS, CONFIG_ORIGIN_ONE_BROKER, VIEW_LITERAL(" 5 ")},
+        {CONFIG_LOG_RETENTION_MS, CONFIG_ORIGIN_ALL_BROKERS, VIEW_LITERAL("6")},
+        {CONFIG_MESSAGE_MAX_BYTES, CONFIG_ORIGIN_ALL_BROKERS, VIEW_LITERAL("7")},
+        {CONFIG_MESSAGE_MAX_BYTES, CONFIG_ORIGIN_ONE_BROKER, VIEW_LITERAL("of a later version")},
+    };
+    struct config *with = config_with(base, settings, 4);
+    ck_assert_int_eq(config_long(with, CONFIG_LOG_RETENTION_MS), 5);
+    ck_assert_str_eq(config_string(with, CONFIG_LOG_RETENTION_MS), "5");
+    ck_assert_int_eq(config_origin(with, CONFIG_LOG_RETENTION_MS), CONFIG_ORIGIN_ONE_BROKER);
+    ck_assert_int_eq(config_int(with, CONFIG_MESSAGE_MAX_BYTES), 7);
+    ck_assert_int_eq(config_origin(with, CONFIG_MESSAGE_MAX_BYTES), CONFIG_ORIGIN_ALL_BROKERS);
+    ck_assert_int_eq(config_int(with, CONFIG_NUM_PARTITIONS), 7);
+    ck_assert(!config_has(base, CONFIG_LOG_RETENTION_MS));
+    config_free(with);
+    config_free(base);
+}
+END_TEST
+
 START_TEST(a_wrong_value_that_is_replaced_does_no_harm)
 {
     write_file("num.partitions=many\n");
@@ -202,6 +224,7 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, nothing_configured_is_one_node);
     tcase_add_test(tests, override_beats_environment_beats_file);
+    tcase_add_test(tests, what_is_set_while_it_runs_makes_another_one);
     tcase_add_test(tests, a_wrong_value_that_is_replaced_does_no_harm);
     tcase_add_test(tests, a_wrong_value_stops_the_start);
     tcase_add_test(tests, broken_files_are_told);

@@ -22,6 +22,7 @@ static struct describe_configs_response response;
 static struct describe_configs_request request;
 static struct RESOURCE resource;
 static const char *own_rate, *common_rate; /* set while brokers run, for 1 and for all; or null */
+static const char *own_age, *common_age;   /* likewise, log.retention.ms */
 
 static void use_config(const char *setting)
 {
@@ -36,7 +37,7 @@ static void set_up(void)
     arena_init(&arena, 4 << 20);
     config = NULL;
     override_count = 0;
-    own_rate = common_rate = NULL;
+    own_rate = common_rate = own_age = common_age = NULL;
     request = (struct describe_configs_request){.resources = &resource,
                                                 .resources_count = 1,
                                                 .include_synonyms = true};
@@ -62,9 +63,12 @@ static bool find_topic(void *context, struct view name, const struct topic_overr
 static struct view find_setting(void *context, struct view broker, enum config_key key)
 {
     ck_assert_ptr_eq(context, &override_count);
-    bool is_rate = key == CONFIG_LEADER_REPLICATION_THROTTLED_RATE;
-    const char *value = broker.length == 0 ? common_rate : view_is(broker, "1") ? own_rate : NULL;
-    return is_rate && value != NULL ? view_text(value) : VIEW_NULL;
+    bool is_age = key == CONFIG_LOG_RETENTION_MS;
+    bool is_either = is_age || key == CONFIG_LEADER_REPLICATION_THROTTLED_RATE;
+    const char *own = is_age ? own_age : own_rate;
+    const char *common = is_age ? common_age : common_rate;
+    const char *value = broker.length == 0 ? common : view_is(broker, "1") ? own : NULL;
+    return is_either && value != NULL ? view_text(value) : VIEW_NULL;
 }
 
 static struct RESULT *describe(enum config_resource type, const char *name)
@@ -230,6 +234,52 @@ START_TEST(what_is_set_while_brokers_run_is_listed)
 }
 END_TEST
 
+static void synonym_is(const struct ROW *row, int32_t at, const char *name, const char *value,
+                       enum config_source source)
+{
+    ck_assert_int_lt(at, row->synonyms_count);
+    ck_assert_msg(view_is(row->synonyms[at].name, name), "%.*s",
+                  VIEW_PRINT(row->synonyms[at].name));
+    ck_assert_msg(view_is(row->synonyms[at].value, value), "%.*s",
+                  VIEW_PRINT(row->synonyms[at].value));
+    ck_assert_int_eq(row->synonyms[at].source, source);
+}
+
+/* As Kafka 4.4 shows them, log.retention.hours=168 being in its file. */
+START_TEST(topics_show_what_is_set_for_brokers)
+{
+    use_config("log.retention.hours=168");
+    struct ROW *row = row_of(describe(CONFIG_RESOURCE_TOPIC, "t"), "retention.ms");
+    ck_assert(view_is(row->value, "604800000"));
+    ck_assert_int_eq(row->synonyms_count, 0);
+    common_age = "3600000";
+    row = row_of(describe(CONFIG_RESOURCE_TOPIC, "t"), "retention.ms");
+    ck_assert(view_is(row->value, "3600000"));
+    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_DYNAMIC_DEFAULT);
+    ck_assert_int_eq(row->synonyms_count, 3);
+    synonym_is(row, 0, "log.retention.ms", "3600000", CONFIG_SOURCE_DYNAMIC_DEFAULT);
+    synonym_is(row, 1, "log.retention.hours", "168", CONFIG_SOURCE_STATIC_BROKER);
+    synonym_is(row, 2, "log.retention.hours", "168", CONFIG_SOURCE_DEFAULT);
+    own_age = "-5";
+    row = row_of(describe(CONFIG_RESOURCE_BROKER, "1"), "log.retention.ms");
+    ck_assert(view_is(row->value, "-5"));
+    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_DYNAMIC_BROKER);
+    ck_assert_int_eq(row->synonyms_count, 4);
+    synonym_is(row, 0, "log.retention.ms", "-5", CONFIG_SOURCE_DYNAMIC_BROKER);
+    synonym_is(row, 1, "log.retention.ms", "3600000", CONFIG_SOURCE_DYNAMIC_DEFAULT);
+    synonym_is(row, 2, "log.retention.hours", "168", CONFIG_SOURCE_STATIC_BROKER);
+    override("retention.ms", "9000");
+    row = row_of(describe(CONFIG_RESOURCE_TOPIC, "t"), "retention.ms");
+    ck_assert(view_is(row->value, "9000"));
+    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_TOPIC);
+    ck_assert_int_eq(row->synonyms_count, 5);
+    synonym_is(row, 1, "log.retention.ms", "-5", CONFIG_SOURCE_DYNAMIC_BROKER);
+    row = row_of(describe(CONFIG_RESOURCE_BROKER, ""), "log.retention.ms");
+    ck_assert(view_is(row->value, "3600000"));
+    ck_assert_int_eq(row->synonyms_count, 1);
+}
+END_TEST
+
 START_TEST(synonyms_only_when_asked)
 {
     override("segment.bytes", "2097152");
@@ -321,6 +371,7 @@ int main(void)
     tcase_add_test(tests, groups_and_client_metrics_are_as_in_kafka);
     tcase_add_test(tests, an_override_comes_first_in_the_synonyms);
     tcase_add_test(tests, what_is_set_while_brokers_run_is_listed);
+    tcase_add_test(tests, topics_show_what_is_set_for_brokers);
     tcase_add_test(tests, synonyms_only_when_asked);
     tcase_add_test(tests, documentation_only_when_asked);
     tcase_add_test(tests, keys_are_filtered_and_an_empty_filter_means_all);

@@ -218,6 +218,61 @@ START_TEST(rates_of_brokers_are_set_and_taken_back)
 }
 END_TEST
 
+static void set_of_broker(const char *id, const char *name, const char *value)
+{
+    want_of_broker(id, name, CONFIG_OPERATION_SET, value);
+    accepted();
+}
+
+static void refused_of_broker(const char *id, const char *name, const char *value,
+                              enum kafka_error error, const char *text)
+{
+    want_of_broker(id, name, CONFIG_OPERATION_SET, value);
+    refused(error, text);
+}
+
+START_TEST(defaults_of_topics_are_set_for_brokers)
+{
+    const struct view segment = VIEW_LITERAL("log.segment.bytes");
+    world_add_brokers(&world, 1);
+    set_of_broker("", "log.segment.bytes", " 3000000 ");
+    struct view found = image_config(world.image, CONFIG_RESOURCE_BROKER, VIEW_EMPTY, segment);
+    ck_assert(view_is(found, "3000000"));
+    ck_assert_int_eq(topic_image_settings(world_topic(&world, "t"))->segment_bytes, 3000000);
+    set_of_broker("1", "log.segment.bytes", "4000000");
+    ck_assert_int_eq(topic_image_settings(world_topic(&world, "t"))->segment_bytes, 4000000);
+    set_of_broker("", "min.insync.replicas", "2");
+    ck_assert_int_eq(topic_image_settings(world_topic(&world, "t"))->min_insync_replicas, 2);
+    set_of_broker("1", "num.io.threads", "9"); /* accepted as in a file, and without effect */
+    want_of_broker("1", "log.segment.bytes", CONFIG_OPERATION_DELETE, NULL);
+    accepted();
+    want_of_broker("", "log.segment.bytes", CONFIG_OPERATION_DELETE, NULL);
+    accepted();
+    ck_assert_int_eq(topic_image_settings(world_topic(&world, "t"))->segment_bytes, 1073741824);
+}
+END_TEST
+
+START_TEST(what_cannot_be_set_for_brokers)
+{
+    world_add_brokers(&world, 1);
+    refused_of_broker("1", "min.insync.replicas", "1", KAFKA_INVALID_CONFIG,
+                      "min.insync.replicas cannot be set for one broker, as it is to hold "
+                      "whichever leads: set it for all, or for topics");
+    refused_of_broker("", "cordoned.log.dirs", "*", KAFKA_INVALID_REQUEST,
+                      "Cannot update these configs at default cluster level, broker id must be "
+                      "specified: [cordoned.log.dirs]");
+    refused_of_broker("", "max.connections", "9", KAFKA_INVALID_REQUEST,
+                      "max.connections cannot be changed while the broker runs");
+    refused_of_broker("1", "log.retention.hours", "9", KAFKA_INVALID_REQUEST,
+                      "log.retention.hours cannot be changed while the broker runs");
+    refused_of_broker("", "message.max.bytes", "-1", KAFKA_INVALID_CONFIG,
+                      "Invalid value -1 for configuration message.max.bytes: must be a whole "
+                      "number of 32 bits, at least 0");
+    want_of_broker("", "log.cleanup.policy", CONFIG_OPERATION_APPEND, "compact");
+    refused(KAFKA_INVALID_CONFIG, "log.cleanup.policy can be set and deleted");
+}
+END_TEST
+
 START_TEST(resources_stand_alone)
 {
     want("retention.ms", CONFIG_OPERATION_SET, "5");
@@ -298,6 +353,8 @@ int main(void)
     tcase_add_test(tests, validate_only_changes_nothing);
     tcase_add_test(tests, mistakes);
     tcase_add_test(tests, rates_of_brokers_are_set_and_taken_back);
+    tcase_add_test(tests, defaults_of_topics_are_set_for_brokers);
+    tcase_add_test(tests, what_cannot_be_set_for_brokers);
     tcase_add_test(tests, resources_stand_alone);
     tcase_add_test(tests, the_older_request_replaces_everything);
     tcase_add_test(tests, answers_encode_in_every_version);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "broker/config/describe.h"
 #include "broker/controller/image_state.h"
 #include "messages/ottla_records.h"
 #include "tests/unit/broker/controller/world.h"
@@ -49,6 +50,15 @@ static void add_config_record(const char *topic, const char *name, const char *v
 {
     struct config_record record = {.resource_type = 2,
                                    .resource_name = view_text(topic),
+                                   .name = view_text(name),
+                                   .value = view_text(value)};
+    record_list_add(&world.records, &config_record_type, 0, &record);
+}
+
+static void add_setting_record(const char *broker, const char *name, const char *value)
+{
+    struct config_record record = {.resource_type = CONFIG_RESOURCE_BROKER,
+                                   .resource_name = view_text(broker),
                                    .name = view_text(name),
                                    .value = view_text(value)};
     record_list_add(&world.records, &config_record_type, 0, &record);
@@ -133,6 +143,62 @@ START_TEST(topics_without_overrides_share_their_settings)
     world_create(&world, "a", 1, 1);
     world_create(&world, "b", 1, 1);
     ck_assert_ptr_eq(world_topic(&world, "a")->share, world_topic(&world, "b")->share);
+}
+END_TEST
+
+static int64_t retention_of(const char *topic)
+{
+    return topic_image_settings(world_topic(&world, topic))->retention_ms;
+}
+
+START_TEST(topics_follow_what_is_set_for_brokers)
+{
+    world_create(&world, "plain", 1, 1);
+    world_create(&world, "own", 1, 1);
+    world_create(&world, "other", 1, 1);
+    add_config_record("own", "retention.ms", "7");
+    add_config_record("other", "segment.bytes", "2000000");
+    world_commit(&world);
+    struct topic_image *old = topic_image_ref(world_topic(&world, "plain"));
+    add_setting_record("", "log.retention.ms", "5000");
+    add_setting_record("", "producer.id.expiration.ms", "9");
+    add_setting_record("2", "log.retention.ms", "6000"); /* of another node */
+    world_commit(&world);
+    ck_assert(world.changes.brokers_changed);
+    ck_assert_uint_eq(world.changes.count, 3);
+    ck_assert_int_eq(retention_of("plain"), 5000);
+    ck_assert_int_eq(retention_of("own"), 7);
+    ck_assert_int_eq(retention_of("other"), 5000);
+    ck_assert_int_eq(topic_image_settings(world_topic(&world, "other"))->producer_expire_ms, 9);
+    ck_assert_int_eq(topic_image_settings(world_topic(&world, "other"))->segment_bytes, 2000000);
+    ck_assert_int_eq(topic_image_settings(old)->retention_ms, 604800000);
+    ck_assert_ptr_eq(image_topic_by_id(world.image, old->id), world_topic(&world, "plain"));
+    ck_assert_int_eq(config_long(image_broker_config(world.image), CONFIG_LOG_RETENTION_MS), 5000);
+    ck_assert(!config_has(world.config, CONFIG_LOG_RETENTION_MS));
+    topic_image_unref(old);
+    add_setting_record("1", "log.retention.ms", "4000");
+    world_commit(&world);
+    ck_assert_int_eq(retention_of("plain"), 4000);
+    world_create(&world, "new", 1, 1);
+    ck_assert_int_eq(retention_of("new"), 4000);
+    add_setting_record("1", "log.retention.ms", NULL);
+    add_setting_record("", "log.retention.ms", NULL);
+    world_commit(&world);
+    ck_assert_int_eq(retention_of("new"), 604800000);
+    ck_assert_int_eq(image_partition_count(world.image), 4);
+}
+END_TEST
+
+START_TEST(settings_that_are_not_for_topics_leave_them_alone)
+{
+    world_create(&world, "t", 1, 1);
+    add_setting_record("1", "leader.replication.throttled.rate", "5000");
+    add_setting_record("", "num.io.threads", "9");
+    add_setting_record("", "of.a.later.version", "9");
+    world_commit(&world);
+    ck_assert(world.changes.brokers_changed);
+    ck_assert_uint_eq(world.changes.count, 0);
+    ck_assert_int_eq(config_int(image_broker_config(world.image), CONFIG_NUM_IO_THREADS), 9);
 }
 END_TEST
 
@@ -513,6 +579,8 @@ int main(void)
     tcase_add_test(tests, a_change_keeps_the_old_picture_for_who_holds_it);
     tcase_add_test(tests, overrides_are_sorted_replaced_and_taken_away);
     tcase_add_test(tests, topics_without_overrides_share_their_settings);
+    tcase_add_test(tests, topics_follow_what_is_set_for_brokers);
+    tcase_add_test(tests, settings_that_are_not_for_topics_leave_them_alone);
     tcase_add_test(tests, a_removed_topic_is_gone_and_its_name_is_free);
     tcase_add_test(tests, another_threads_index_follows_the_changes);
     tcase_add_test(tests, brokers_are_sorted_and_replaced);

@@ -15,7 +15,7 @@ void world_start(struct world *world, const char *const *settings)
     arena_init(&world->arena, (size_t)1 << 30);
     ck_assert_msg(config_load(&sources, &world->config, why) == STATUS_OK, "%s", why);
     world->image = image_new(world->config);
-    world->controller = (struct controller){world->image, world->config};
+    world->controller = (struct controller){world->image};
 }
 
 void world_stop(struct world *world)
