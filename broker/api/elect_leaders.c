@@ -272,8 +272,21 @@ static bool is_there(const struct request *request, int32_t node)
     return found != NULL && !found->is_fenced && peers_is_alive(request->home->broker, node);
 }
 
-static void add_partition(struct elect_state *state, const struct topic_image *topic,
-                          int32_t partition, struct RESULT *result)
+/* What was asked for, for people. */
+static struct view unknown_text(struct request *request, struct view topic_name, bool has_topic,
+                                int32_t partition)
+{
+    assert(request != NULL && request->message != NULL);
+    return has_topic ? arena_format(&request->arena, "No such partition as %.*s-%d",
+                                    VIEW_PRINT(topic_name), partition)
+                     : arena_format(&request->arena, "No such topic as %.*s",
+                                    VIEW_PRINT(topic_name));
+}
+
+/* `topic` is null when there is none of that name. */
+static void add_partition(struct elect_state *state, struct view topic_name,
+                          const struct topic_image *topic, int32_t partition,
+                          struct RESULT *result)
 {
     struct request *request = state->request;
     const struct elect_leaders_request *message = request->message;
@@ -281,7 +294,8 @@ static void add_partition(struct elect_state *state, const struct topic_image *t
     result->partition_id = partition;
     result->error_message = VIEW_NULL;
     if (topic == NULL || !topic_image_has(topic, partition)) {
-        refuse(result, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, VIEW_NULL);
+        refuse(result, KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
+               unknown_text(request, topic_name, topic != NULL, partition));
         return;
     }
     const struct partition_group *group = topic_image_group(topic, partition);
@@ -332,7 +346,8 @@ static void add_asked(struct elect_state *state)
         out->partition_result = request_take(request, (size_t)asked->partitions_count + 1,
                                              sizeof *out->partition_result);
         for (int32_t p = 0; p < asked->partitions_count; p++) {
-            add_partition(state, topic, asked->partitions[p], &out->partition_result[p]);
+            add_partition(state, asked->topic, topic, asked->partitions[p],
+                          &out->partition_result[p]);
         }
     }
 }
@@ -355,7 +370,7 @@ static void add_topic(void *context, struct topic_image *topic)
     out->partition_result = request_take(state->request, (size_t)topic->partition_count + 1,
                                          sizeof *out->partition_result);
     for (int32_t p = 0; p < topic->partition_count; p++) {
-        add_partition(state, topic, p, &out->partition_result[p]);
+        add_partition(state, topic->name, topic, p, &out->partition_result[p]);
     }
 }
 

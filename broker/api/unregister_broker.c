@@ -29,8 +29,14 @@ static void run(struct metadata_command *command, struct image *image,
 void unregister_broker_refuse(struct request *request, int16_t error)
 {
     struct unregister_broker_response response = unregister_broker_response_default;
+    const struct unregister_broker_request *message = request->message;
+    assert(message != NULL);
     response.error_code = error;
-    response.error_message = VIEW_NULL;
+    response.error_message =
+        error == KAFKA_BROKER_ID_NOT_REGISTERED
+            ? arena_format(&request->arena, "Broker ID %d is not currently registered",
+                           message->broker_id)
+            : VIEW_NULL;
     request_answer(request, request->home, &response);
 }
 

@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
-from client import NONE, NOT_LEADER, TOPIC_EXISTS, batch, wait_for  # noqa: E402
+from client import NONE, NOT_LEADER, TOPIC_EXISTS, UNKNOWN_TOPIC, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
 TIMED_OUT, NOT_REGISTERED = 7, 102
@@ -297,10 +297,24 @@ def test_who_is_not_heard_is_fenced_and_taken_back():
         cluster.wait_brokers(3)
 
 
+def test_what_nobody_can_lead_is_named():
+    with Cluster(3) as cluster:
+        create(cluster, 1, "t", 1)
+        with cluster.connect() as client:
+            answer = client.call("ElectLeaders", 2, electionType=0, timeoutMs=10000,
+                                 topicPartitions=[{"topic": "nope", "partitions": [0]},
+                                                  {"topic": "t", "partitions": [7]}])
+        found = [topic["partitionResult"][0] for topic in answer["replicaElectionResults"]]
+        assert [(one["errorCode"], one["errorMessage"]) for one in found] == [
+            (UNKNOWN_TOPIC, "No such topic as nope"), (UNKNOWN_TOPIC, "No such partition as t-7")]
+
+
 def test_a_broker_is_unregistered():
     with Cluster(4, voters=3, overrides=FAST_FENCE) as cluster:
         with cluster.connect(2) as client:
-            assert client.call("UnregisterBroker", 0, brokerId=9)["errorCode"] == NOT_REGISTERED
+            answer = client.call("UnregisterBroker", 0, brokerId=9)
+            assert answer["errorCode"] == NOT_REGISTERED
+            assert answer["errorMessage"] == "Broker ID 9 is not currently registered"
             cluster.stop(4)
             assert client.call("UnregisterBroker", 0, brokerId=4)["errorCode"] == NONE
         cluster.wait_brokers(3)
