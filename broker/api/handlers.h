@@ -36,6 +36,7 @@ void delete_groups_handle(struct request *request);
 void offset_delete_handle(struct request *request);
 void alter_replica_log_dirs_handle(struct request *request);
 void describe_log_dirs_handle(struct request *request);
+void list_config_resources_handle(struct request *request);
 void elect_leaders_handle(struct request *request);
 void alter_partition_reassignments_handle(struct request *request);
 void list_partition_reassignments_handle(struct request *request);

@@ -45,6 +45,7 @@ static const struct service services[] = {
     {API_UPDATE_FEATURES, update_features_handle},
     {API_DESCRIBE_CLUSTER, describe_cluster_handle},
     {API_UNREGISTER_BROKER, unregister_broker_handle, unregister_broker_refuse},
+    {API_LIST_CONFIG_RESOURCES, list_config_resources_handle},
     {API_ADD_RAFT_VOTER, add_raft_voter_handle, add_raft_voter_refuse},
     {API_REMOVE_RAFT_VOTER, remove_raft_voter_handle, remove_raft_voter_refuse},
     {API_UPDATE_RAFT_VOTER, update_raft_voter_handle},

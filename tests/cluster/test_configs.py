@@ -14,9 +14,9 @@ from client import NONE, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
 REASSIGN = "reassign.ReassignPartitionsCommand"
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER, GROUP = 2, 4, 8, 32
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, DEFAULT = 1, 2, 3, 5
-TOO_LARGE, NOT_ENOUGH = 10, (19, 20)
+TOO_LARGE, NOT_ENOUGH, UNSUPPORTED_VERSION = 10, (19, 20), 35
 
 
 def brokers(cluster):
@@ -57,6 +57,30 @@ def test_controllers_are_asked_by_tools():
              "--add-config", "retention.ms=7777")
         assert cluster.configs(2, "t", ["retention.ms"]) == {"retention.ms": "7777"}
         assert "No partition reassignments" in tool(where, REASSIGN, "--list")
+
+
+def listed(cluster, version, **asked):
+    """(error, [(type, name)]) of ListConfigResources."""
+    with cluster.connect() as client:
+        answer = client.call("ListConfigResources", version, **asked)
+    return answer["errorCode"], [(one["resourceType"], one["resourceName"])
+                                 for one in answer["configResources"]]
+
+
+def test_what_has_a_configuration():
+    with Cluster(3) as cluster:
+        cluster.create_topic("b", 1, 3)
+        cluster.create_topic("a", 1, 3)
+        topics = [(TOPIC, "a"), (TOPIC, "b")]
+        ids = [(BROKER, "1"), (BROKER, "2"), (BROKER, "3")]
+        loggers = [(LOGGER, name) for _, name in ids]
+        wait_for("topics", lambda: listed(cluster, 1, resourceTypes=[]) == (
+            NONE, topics + ids + loggers))
+        assert listed(cluster, 1, resourceTypes=[BROKER, GROUP, BROKER]) == (NONE, ids)
+        assert listed(cluster, 1, resourceTypes=[TOPIC, BROKER, 6]) == (UNSUPPORTED_VERSION, [])
+        assert listed(cluster, 0) == (NONE, [])
+        assert tool(brokers(cluster), "ClientMetricsCommand", "--list").strip() == ""
+        tool(brokers(cluster), "ConfigCommand", "--describe", "--entity-type", "client-metrics")
 
 
 def alter(cluster, kind, name, wanted, fails=False):
@@ -149,6 +173,7 @@ def segments(cluster, node):
 def test_one_broker_has_its_own():
     """Retention: each replica removes by its own settings."""
     with Cluster(3, overrides={"log.segment.bytes": 1 << 20,
+                               "log.initial.task.delay.ms": 0,
                                "log.retention.check.interval.ms": 200,
                                "log.segment.delete.delay.ms": 0}) as cluster:
         cluster.create_topic("t", 1, 3)
@@ -157,12 +182,8 @@ def test_one_broker_has_its_own():
             cluster.produce("t", 0, data)
         alter(cluster, "brokers", "2", {"log.retention.bytes": -1})
         alter(cluster, "brokers", "", {"log.retention.bytes": 1 << 20})
-
-        def removed():
-            cluster.produce("t", 0, batch([b"x"]))  # an idle shard looks after its logs seldom
-            return segments(cluster, 1) < 4 and segments(cluster, 3) < 4
-
-        wait_for("the others remove", removed, 60)
+        wait_for("the others remove",
+                 lambda: segments(cluster, 1) < 4 and segments(cluster, 3) < 4)
         assert segments(cluster, 2) == 4
         wait_for("2 keeps all", lambda: row(cluster, 2, TOPIC, "t", "retention.bytes") == (
             "-1", DYNAMIC_BROKER))
