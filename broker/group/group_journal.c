@@ -38,6 +38,16 @@ static struct group_write *write_new(struct group *group, size_t record_count)
     return write;
 }
 
+static void write_free(struct group_write *write)
+{
+    for (size_t i = 0; i < write->op.record_count; i++) {
+        if (write->records[i].payload.block != NULL) {
+            block_unref(write->records[i].payload.block);
+        }
+    }
+    free(write);
+}
+
 static void write_ended(struct shard *shard, struct mail *mail)
 {
     (void)shard;
@@ -54,7 +64,7 @@ static void write_ended(struct shard *shard, struct mail *mail)
     if (write->done != NULL) {
         write->done(write->context, write->status);
     }
-    free(write);
+    write_free(write);
     group_io_done(group);
 }
 
@@ -118,6 +128,9 @@ void group_journal_append(struct group *group, uint64_t first, uint64_t last, ui
             .index = entry->index,
             .payload = entry->payload,
         };
+        if (entry->payload.block != NULL) {
+            block_ref(entry->payload.block); /* Raft may drop the entry within this turn */
+        }
     }
     write->after.kind = RAFT_EVENT_PERSISTED;
     write->after.persisted.term = term;
