@@ -135,8 +135,9 @@ static enum status check_metadata(const struct partition_log *log, struct listin
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
-/* Loads leader-epoch-checkpoint; false when it is missing or broken. */
-static bool load_epochs(struct partition_log *log, const struct listing *listing)
+/* Loads leader-epoch-checkpoint; `*loaded` is false when it is missing or broken. */
+static enum status load_epochs(struct partition_log *log, const struct listing *listing,
+    bool *loaded)
 {
     char path[FILE_PATH_MAX];
     struct buffer text = {0};
@@ -146,10 +147,11 @@ static bool load_epochs(struct partition_log *log, const struct listing *listing
         status = log_epochs_load(&log->content->epochs, buffer_view(&text));
     }
     buffer_free(&text);
-    return status == STATUS_OK;
+    *loaded = status == STATUS_OK;
+    return status == STATUS_IO ? status : STATUS_OK;
 }
 
-static bool load_snapshot_at(struct partition_log *log, const struct listing *listing,
+static enum status load_snapshot_at(struct partition_log *log, const struct listing *listing,
     int64_t offset)
 {
     char path[FILE_PATH_MAX];
@@ -160,36 +162,34 @@ static bool load_snapshot_at(struct partition_log *log, const struct listing *li
         status = producer_state_load(partition_log_producers(log), buffer_view(&bytes));
     }
     buffer_free(&bytes);
-    if (status != STATUS_OK) {
+    if (status != STATUS_OK && status != STATUS_IO) {
         log_warn("log", "%s: broken, the log is read instead", path);
     }
-    return status == STATUS_OK;
+    return status;
 }
 
 /* Loads the newest good snapshot at or below the recovery point; where all are above it (the log
  * rolled since the checkpoint), the lowest of those: it knows what was before it, and all that it
- * knows is committed. Returns its offset; -1: none. */
-static int64_t load_snapshot(struct partition_log *log, const struct listing *listing,
-    int64_t recovery_point, bool *broken)
+ * knows is committed. `*found`: its offset; -1: none. */
+static enum status load_snapshot(struct partition_log *log, const struct listing *listing,
+    int64_t recovery_point, bool *broken, int64_t *found)
 {
     const struct offsets *snapshots = &listing->snapshots;
-    for (size_t i = snapshots->count; i > 0; i--) {
-        int64_t offset = snapshots->values[i - 1];
-        if (offset > recovery_point) {
-            continue;
+    enum status status = STATUS_NOT_FOUND;
+    *found = -1;
+    for (size_t i = snapshots->count; i > 0 && *found < 0 && status != STATUS_IO; i--) {
+        if (snapshots->values[i - 1] <= recovery_point) {
+            status = load_snapshot_at(log, listing, snapshots->values[i - 1]);
+            *found = status == STATUS_OK ? snapshots->values[i - 1] : -1;
+            *broken = *broken || status != STATUS_OK;
         }
-        if (load_snapshot_at(log, listing, offset)) {
-            return offset;
-        }
-        *broken = true;
     }
-    for (size_t i = 0; i < snapshots->count && recovery_point >= 0 && !*broken; i++) {
-        if (load_snapshot_at(log, listing, snapshots->values[i])) {
-            return snapshots->values[i];
-        }
-        *broken = true;
+    if (*found < 0 && !*broken && recovery_point >= 0 && snapshots->count > 0) {
+        status = load_snapshot_at(log, listing, snapshots->values[0]);
+        *found = status == STATUS_OK ? snapshots->values[0] : -1;
+        *broken = status != STATUS_OK;
     }
-    return -1;
+    return status == STATUS_IO ? status : STATUS_OK;
 }
 
 /* Those below the first segment are from before the log began anew, with producers of then. */
@@ -404,13 +404,20 @@ static enum status recover_segments(struct log_recover *recover, const struct li
 /* The log as a whole ------------------------------------------------------------------------ */
 
 /* From where headers must be read again, by what else is there to start from. */
-static void plan(struct log_recover *recover, const struct listing *listing)
+static enum status plan(struct log_recover *recover, const struct listing *listing)
 {
     struct partition_log *log = recover->log;
     bool broken = false;
     int64_t first = log->content->segment_count == 0 ? 0 : log->content->segments[0]->base_offset;
-    bool epochs = load_epochs(log, listing);
-    int64_t snapshot = load_snapshot(log, listing, recover->recovery_point, &broken);
+    bool epochs = false;
+    int64_t snapshot = -1;
+    enum status status = load_epochs(log, listing, &epochs);
+    if (status == STATUS_OK) {
+        status = load_snapshot(log, listing, recover->recovery_point, &broken, &snapshot);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
     recover->scan_from = recover->recovery_point < 0 ? first : recover->recovery_point;
     recover->producers_from = recover->scan_from;
     if (snapshot >= 0 || broken) {
@@ -420,6 +427,7 @@ static void plan(struct log_recover *recover, const struct listing *listing)
     }
     recover->scan_from = epochs ? recover->scan_from : first;
     log_epochs_cut_back(&log->content->epochs, recover->scan_from); /* they are read again */
+    return STATUS_OK;
 }
 
 static void report_damage(const struct partition_log *log)
@@ -515,8 +523,10 @@ static enum status load(struct partition_log *log, const struct log_recovery *gi
     if (status != STATUS_OK) {
         return status;
     }
-    plan(&recover, listing);
-    status = recover_segments(&recover, listing);
+    status = plan(&recover, listing);
+    if (status == STATUS_OK) {
+        status = recover_segments(&recover, listing);
+    }
     if (status == STATUS_OK) {
         settle(&recover, given);
         keep_snapshots(log, listing);

@@ -163,52 +163,69 @@ static enum status cut_file(struct log_recover *recover, const struct log_segmen
 
 /* Batches ----------------------------------------------------------------------------------- */
 
-/* Whether a good batch starts at the position; its first offset. */
-static bool is_good_batch(struct log_scan *scan, int64_t at_least, int64_t *offset)
+/* Whether a good batch starts at the position (STATUS_OK); its first offset. STATUS_IO: it cannot
+ * be read. */
+static enum status check_good_batch(struct log_scan *scan, int64_t at_least, int64_t *offset)
 {
     struct batch_header header;
     struct view bytes;
-    if (log_scan_header(scan, &header) != STATUS_OK || header.base_offset < at_least
-        || header.base_offset - at_least > INT32_MAX) {
-        return false;
+    enum status status = log_scan_header(scan, &header);
+    if (status == STATUS_OK && (header.base_offset < at_least
+        || header.base_offset - at_least > INT32_MAX)) {
+        status = STATUS_INVALID;
     }
-    if (log_scan_batch(scan, &header, &bytes) != STATUS_OK
-        || batch_validate(bytes, &header) != STATUS_OK) {
-        return false;
+    if (status == STATUS_OK) {
+        status = log_scan_batch(scan, &header, &bytes);
     }
-    *offset = header.base_offset;
-    return true;
+    if (status == STATUS_OK) {
+        status = batch_validate(bytes, &header);
+    }
+    if (status == STATUS_OK) {
+        *offset = header.base_offset;
+    }
+    return status;
 }
 
-/* Looks behind `position` for a good batch, at any byte: lengths cannot be trusted there. */
-static bool find_good_batch(struct file *file, uint64_t position, uint64_t end, int64_t at_least,
-    int64_t *offset)
+/* Looks for a good batch in a part of the file; STATUS_NOT_FOUND: there is none. */
+static enum status find_in_window(struct file *file, uint64_t position, struct view window,
+    uint64_t end, int64_t at_least, int64_t *offset)
+{
+    size_t last = window.length - BATCH_HEADER_BYTES;
+    enum status status = STATUS_NOT_FOUND;
+    for (size_t i = 0; i <= last && status != STATUS_OK && status != STATUS_IO; i++) {
+        if (window.data[i + offsetof(struct batch_layout, magic)] != BATCH_MAGIC
+            || (int64_t)load_be64(window.data + i) < at_least) {
+            continue;
+        }
+        struct log_scan scan;
+        log_scan_start(&scan, file, position + i, end);
+        status = check_good_batch(&scan, at_least, offset);
+        log_scan_free(&scan);
+    }
+    return status == STATUS_OK || status == STATUS_IO ? status : STATUS_NOT_FOUND;
+}
+
+/* Looks behind `position` for a good batch, at any byte: lengths cannot be trusted there. What
+ * cannot be read may hold one. */
+static enum status find_good_batch(struct file *file, uint64_t position, uint64_t end,
+    int64_t at_least, int64_t *offset)
 {
     uint8_t *window = memory_new(SEARCH_WINDOW_BYTES);
-    bool found = false;
-    while (!found && position + BATCH_HEADER_BYTES <= end) {
+    enum status status = STATUS_NOT_FOUND;
+    while (status == STATUS_NOT_FOUND && position + BATCH_HEADER_BYTES <= end) {
         size_t wanted = end - position < SEARCH_WINDOW_BYTES ? (size_t)(end - position)
                                                              : SEARCH_WINDOW_BYTES;
         size_t got = 0;
-        if (file_read(file, position, window, wanted, &got) != STATUS_OK
-            || got < BATCH_HEADER_BYTES) {
+        enum status read = file_read(file, position, window, wanted, &got);
+        if (read != STATUS_OK || got < BATCH_HEADER_BYTES) {
+            status = read != STATUS_OK ? read : STATUS_NOT_FOUND;
             break;
         }
-        size_t last = got - BATCH_HEADER_BYTES;
-        for (size_t i = 0; i <= last && !found; i++) {
-            if (window[i + offsetof(struct batch_layout, magic)] != BATCH_MAGIC
-                || (int64_t)load_be64(window + i) < at_least) {
-                continue;
-            }
-            struct log_scan scan;
-            log_scan_start(&scan, file, position + i, end);
-            found = is_good_batch(&scan, at_least, offset);
-            log_scan_free(&scan);
-        }
-        position += last + 1;
+        status = find_in_window(file, position, (struct view){window, got}, end, at_least, offset);
+        position += got - BATCH_HEADER_BYTES + 1;
     }
     free(window);
-    return found;
+    return status;
 }
 
 /* Whether the batch's offsets, which no checksum covers, follow from those before it. Only a
@@ -288,11 +305,17 @@ static enum status settle_end(struct log_recover *recover, struct log_segment *s
     int64_t resume = -1;
     bool whole = position == segment->size_bytes
         && !(is_last && recover->expected < recover->recovery_point);
-    bool follows = !whole && recover->recovery_point < 0
-        && (find_good_batch(file, position, segment->size_bytes, recover->expected, &resume)
-            || !is_last);
-    *result = log_recover_judge(whole, recover->expected, recover->recovery_point, follows);
+    bool follows = !whole && recover->recovery_point < 0 && !is_last;
     enum status status = STATUS_OK;
+    if (!whole && recover->recovery_point < 0) {
+        status = find_good_batch(file, position, segment->size_bytes, recover->expected, &resume);
+        follows = follows || status == STATUS_OK;
+    }
+    if (status == STATUS_IO) {
+        return status;
+    }
+    *result = log_recover_judge(whole, recover->expected, recover->recovery_point, follows);
+    status = STATUS_OK;
     switch (*result) {
     case LOG_RECOVER_WHOLE:
         return STATUS_OK;
@@ -352,11 +375,12 @@ static enum status load_first_timestamp(struct log_recover *recover, struct log_
         return status;
     }
     log_scan_start(&scan, file, 0, segment->size_bytes);
-    if (log_scan_header(&scan, &header) == STATUS_OK) {
+    status = log_scan_header(&scan, &header);
+    if (status == STATUS_OK) {
         segment->first_timestamp = header.max_timestamp;
     }
     log_scan_free(&scan);
-    return STATUS_OK;
+    return status == STATUS_IO ? status : STATUS_OK;
 }
 
 enum status log_recover_segment(struct log_recover *recover, struct log_segment *segment,

@@ -14,6 +14,7 @@
 #include "broker/api/request.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/replicas.h"
+#include "broker/group/unread.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
 #include "messages/errors.h"
@@ -73,6 +74,7 @@ static int16_t read_log(struct fetch_part *part, struct partition *partition,
     case STATUS_OUT_OF_RANGE:
         return fetch_replica_out_of_range(part, partition);
     default:
+        unread_log(partition->group, status);
         return KAFKA_KAFKA_STORAGE_ERROR;
     }
 }

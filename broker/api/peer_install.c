@@ -106,7 +106,7 @@ void peer_install_handle(struct request *request)
 }
 
 /* Reads at no more than the leader's rate; *wait_ms is above 0 when it is too early. */
-static int16_t read_held(const struct group *group, const struct peer_read_request *wire,
+static int16_t read_held(struct group *group, const struct peer_read_request *wire,
                          size_t most, int32_t *wait_ms, struct buffer *batches)
 {
     int32_t partition = wire->partition_index;

@@ -32,6 +32,7 @@
 #include "broker/group/proposals.h"
 #include "broker/group/replicas.h"
 #include "broker/group/topic_logs.h"
+#include "broker/group/unread.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
@@ -221,6 +222,9 @@ static enum raft_result step(struct group *group, const struct raft_event *event
 {
     struct replicas *replicas = replicas_of(group);
     assert(replicas->depth < REPLICAS_STEP_DEPTH);
+    if (group->is_unread) {
+        return RAFT_NOT_LEADER;
+    }
     struct raft_actions *actions = &replicas->actions[replicas->depth++];
     group->steps++;
     raft_actions_clear(actions);
@@ -319,6 +323,10 @@ static void open_partition(struct group *group, int32_t number,
 {
     struct partition *partition = add_partition(group, number);
     struct log_damage damage;
+    if (group->storage == STATUS_IO) {
+        partition->damaged = true; /* it is looked at again (unread.h) */
+        return;
+    }
     enum status status = topic_log_open(partition, checkpoint, comes_again, &damage);
     if (status == STATUS_OK && damage.file[0] == '\0') {
         partition->next_offset = partition_log_end(partition->log);
@@ -460,7 +468,7 @@ static void begin(struct group *group)
     if (is_new) {
         group_campaign_first(group);
     }
-    while (early_take(&replicas->early, group->id, &message)) {
+    while (!group->is_unread && early_take(&replicas->early, group->id, &message)) {
         replicas_raft_message(replicas, group->id, &message);
     }
     if (group->storage != STATUS_OK) {
@@ -476,7 +484,9 @@ static void could_not_open(struct group *group)
     enum status status = group->storage;
     log_error("group", "group %" PRIu64 " of %s stays offline: %s", group->id,
               topic_log_name(group), status_text(status));
-    if (status != STATUS_CORRUPT && log_dir_probe(group->shard->broker->log_dir, 0) != STATUS_OK) {
+    bool is_metadata = group->is_unread && group->topic == NULL;
+    if (status != STATUS_CORRUPT &&
+        (is_metadata || log_dir_probe(group->shard->broker->log_dir, 0) != STATUS_OK)) {
         log_writer_fail(replicas_of(group)->writer, status);
     }
 }
@@ -490,6 +500,20 @@ static bool comes_again(const struct group *group, const struct checkpoint *chec
     bool has_others = group->member_count > 0;
     bool is_unpromised = checkpoint->index == 0 && (boot == NULL || boot->mark == 0);
     return boot_is_whole(boot) || (has_others && is_unpromised);
+}
+
+static void start_raft(struct group *group, const struct group_start *start,
+                       const struct checkpoint *checkpoint, struct journal_boot *boot,
+                       bool checkpoint_is_lost)
+{
+    if (unread_at_opening(group)) {
+        create_raft(group, checkpoint, NULL); /* it is never stepped */
+        unread_note(group, start);
+        return;
+    }
+    group_loss_begin(group, start, boot, checkpoint_is_lost);
+    create_raft(group, checkpoint, boot);
+    group_loss_record(group);
 }
 
 enum status group_open(struct shard *shard, const struct group_start *start, struct group **out)
@@ -513,9 +537,7 @@ enum status group_open(struct shard *shard, const struct group_start *start, str
     bool checkpoint_is_lost = group_loss_of_checkpoint(group, start, status);
     boot = checkpoint_is_lost ? NULL : boot;
     open_partitions(group, &checkpoint, comes_again(group, &checkpoint, boot));
-    group_loss_begin(group, start, boot, checkpoint_is_lost);
-    create_raft(group, &checkpoint, boot);
-    group_loss_record(group);
+    start_raft(group, start, &checkpoint, boot, checkpoint_is_lost);
     checkpoint_free(&checkpoint);
     if (group->storage != STATUS_OK) {
         could_not_open(group);
@@ -535,7 +557,9 @@ void group_update_topic(struct group *group, struct topic_image *topic)
     group_move_note(group);
     in_sync_replicas_changed(group);
     for (int32_t i = 0; i < group->partition_count; i++) {
-        partition_log_configure(group->partitions[i]->log, &group->log_settings);
+        if (group->partitions[i]->log != NULL) {
+            partition_log_configure(group->partitions[i]->log, &group->log_settings);
+        }
     }
     struct checkpoint none = {.group = group->id};
     int32_t before = group->partition_count;
@@ -570,6 +594,7 @@ void group_close(struct group *group, bool deleted)
     group_stop_leading(group);
     group_move_end(group);
     group_loss_end(group);
+    unread_end(group);
     keep_time(group, false);
     install_cancel(group);
     if (group->machine != NULL) {

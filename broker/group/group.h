@@ -109,6 +109,11 @@ struct group {
     struct list installs;             /* of replicas, asked for by this leader (install.h) */
     struct list writes;               /* under way to the journal, of a group with peers */
     unsigned io_pending;              /* journal and writer operations under way */
+    struct list_link unread;          /* in the shard's groups that are to be opened again */
+    struct journal_boot *boot;        /* of one that could not be read (unread.h), */
+    bool existed;                     /* and the same of its start */
+    bool is_unread;                   /* it takes no part, and its Raft is none yet */
+    uint64_t unread_ms;               /* when a read failed last; 0: never */
     bool leads;                       /* leader, and all that came before is applied */
     bool is_electing;                 /* asks for votes */
     bool counts_election;             /* and is counted among those that do */

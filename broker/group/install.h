@@ -63,7 +63,7 @@ uint64_t install_needed(const struct group *group);
 
 /* Appends whole batches of the partition's log to `out`, from the one that holds `offset` on, about
  * `max_bytes` of them. Returns a Kafka error code. */
-int16_t install_read(const struct group *group, int32_t partition, int64_t offset,
+int16_t install_read(struct group *group, int32_t partition, int64_t offset,
                      size_t max_bytes, struct buffer *out);
 
 #endif

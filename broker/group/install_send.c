@@ -13,6 +13,7 @@
 #include "broker/group/install.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
+#include "broker/group/unread.h"
 #include "broker/peer/peers.h"
 #include "broker/server/broker.h"
 #include "messages/errors.h"
@@ -196,7 +197,7 @@ static enum status copy_part(const struct log_part *part, struct buffer *out)
     return status == STATUS_OK && got != part->length_bytes ? STATUS_CORRUPT : status;
 }
 
-int16_t install_read(const struct group *group, int32_t number, int64_t offset, size_t max_bytes,
+int16_t install_read(struct group *group, int32_t number, int64_t offset, size_t max_bytes,
                      struct buffer *out)
 {
     struct partition *partition = group_partition(group, number);
@@ -209,6 +210,7 @@ int16_t install_read(const struct group *group, int32_t number, int64_t offset, 
     struct log_read read;
     enum status status = partition_log_read(partition->log, offset, max_bytes, true, &read);
     if (status != STATUS_OK) {
+        unread_log(group, status);
         return status == STATUS_OUT_OF_RANGE ? KAFKA_OFFSET_OUT_OF_RANGE
                                              : KAFKA_KAFKA_STORAGE_ERROR;
     }
@@ -217,5 +219,6 @@ int16_t install_read(const struct group *group, int32_t number, int64_t offset, 
         status = copy_part(&read.parts[i], out);
     }
     log_read_release(&read);
+    unread_log(group, status);
     return status == STATUS_OK ? KAFKA_NONE : KAFKA_KAFKA_STORAGE_ERROR;
 }

@@ -12,6 +12,7 @@
 #include "broker/group/log_reader.h"
 #include "broker/group/partition.h"
 #include "broker/group/replicas.h"
+#include "broker/group/unread.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
 #include "io/random.h"
@@ -29,6 +30,7 @@ struct offsets_partition {
     struct coordinator *coordinator;
     struct log_reader reader;        /* while loading */
     struct shard_task load;
+    struct shard_timer again;        /* while it could not be read */
     enum coordinator_state state;
     unsigned appends;                /* that will come back */
     bool closed;                     /* freed when the last one has */
@@ -239,13 +241,37 @@ static struct coordinator_config read_config(const struct config *config)
     return out;
 }
 
+static void end(struct offsets_partition *owner);
+static void begin(struct offsets_partition *owner);
+
+static void load_again(struct shard_timer *timer)
+{
+    struct offsets_partition *owner = container_of(timer, struct offsets_partition, again);
+    assert(owner->state == COORDINATOR_IDLE && owner->partition->group->leads);
+    begin(owner);
+}
+
+/* Another replica shall lead, or it is tried again. */
+static void not_loaded(struct offsets_partition *owner, enum status status)
+{
+    log_error("coordinator", "consumer offsets partition %d cannot be read: %s. Its groups are "
+              "not served", owner->partition->number, status_text(status));
+    assert(status != STATUS_OK && owner->state == COORDINATOR_LOADING);
+    owner->state = COORDINATOR_IDLE;
+    end(owner);
+    assert(owner->coordinator == NULL);
+    if (status == STATUS_IO && !planted(PLANT_UNREAD_STAYS)) {
+        owner->again.run = load_again;
+        shard_timer_set(owner->shard, &owner->again, UNREAD_EVERY_MS);
+        unread_log(owner->partition->group, status);
+    }
+}
+
 static void loaded(struct offsets_partition *owner, enum status status)
 {
     log_reader_free(&owner->reader);
     if (status != STATUS_OK) {
-        log_error("coordinator", "consumer offsets partition %d cannot be read: %s. Its groups "
-                  "are not served", owner->partition->number, status_text(status));
-        owner->state = COORDINATOR_IDLE;
+        not_loaded(owner, status);
         return;
     }
     owner->state = COORDINATOR_READY;
@@ -294,6 +320,9 @@ static void begin(struct offsets_partition *owner)
 
 static void end(struct offsets_partition *owner)
 {
+    if (owner->again.set) {
+        shard_timer_stop(&owner->again);
+    }
     if (owner->state == COORDINATOR_LOADING) {
         log_reader_free(&owner->reader);
         list_remove(&owner->load.link);
@@ -321,7 +350,7 @@ static void begin_all(struct group *group)
         state->partitions[state->count++] = owner;
     }
     for (int32_t i = 0; i < state->count; i++) {
-        if (state->partitions[i]->state == COORDINATOR_IDLE) {
+        if (state->partitions[i]->state == COORDINATOR_IDLE && !state->partitions[i]->again.set) {
             begin(state->partitions[i]);
         }
     }

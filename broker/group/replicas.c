@@ -19,6 +19,7 @@
 #include "broker/group/group_move.h"
 #include "broker/group/partition.h"
 #include "broker/group/topic_logs.h"
+#include "broker/group/unread.h"
 #include "broker/server/broker.h"
 #include "broker/server/metadata_log.h"
 #include "io/clock.h"
@@ -78,6 +79,7 @@ void replicas_open(struct replicas *replicas, struct shard *shard, struct log_wr
     replicas->metadata_limits = metadata_limits();
     list_init(&replicas->ticking);
     list_init(&replicas->moving);
+    list_init(&replicas->unread);
     list_init(&replicas->paused);
     early_init(&replicas->early);
     elections_init(&replicas->elections, (int)config_long(config, CONFIG_OTTLA_ELECTIONS_MAX));
@@ -222,6 +224,19 @@ static bool is_mine(const struct replicas *replicas, uint64_t group_id)
     return group_id % shard_count == (unsigned)replicas->shard->number;
 }
 
+static void open_from(struct replicas *replicas, struct topic_image *topic,
+                      const struct group_start *from)
+{
+    struct group_start start = *from;
+    if (view_is(topic->name, TOPIC_CONSUMER_OFFSETS)) {
+        offsets_group_prepare(replicas->shard, &start);
+    }
+    struct group *group;
+    enum status status = group_open(replicas->shard, &start, &group);
+    assert(status == STATUS_OK);
+    (void)status;
+}
+
 static void open_group(struct replicas *replicas, struct topic_image *topic, uint64_t id)
 {
     struct group_start start = {
@@ -231,13 +246,7 @@ static void open_group(struct replicas *replicas, struct topic_image *topic, uin
         .boot = replicas->has_image ? NULL : boot_find(&replicas->shard->broker->boot, id),
         .existed = !replicas->has_image && id < replicas->shard->broker->groups_before,
     };
-    if (view_is(topic->name, TOPIC_CONSUMER_OFFSETS)) {
-        offsets_group_prepare(replicas->shard, &start);
-    }
-    struct group *group;
-    enum status status = group_open(replicas->shard, &start, &group);
-    assert(status == STATUS_OK);
-    (void)status;
+    open_from(replicas, topic, &start);
 }
 
 /* The group has moved away: who asks for it here is told who leads it there. */
@@ -361,6 +370,7 @@ void replicas_tick(struct replicas *replicas, uint64_t now_ms)
     checkpoint_due(replicas, now_ms);
     checkpoint_ahead(replicas);
     run_retention(replicas, now_ms);
+    unread_tick(replicas, now_ms, open_from);
 }
 
 void replicas_checkpoint_all(struct replicas *replicas)

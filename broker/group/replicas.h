@@ -57,6 +57,7 @@ struct replicas {
     struct list dirty;                /* groups with something to checkpoint, oldest first */
     struct list ticking;              /* groups that need Raft's ticks */
     struct elections elections;
+    struct list unread;               /* groups that are to be opened again (unread.h) */
     struct list moving;               /* groups that move to other replicas (group_move.h) */
     uint64_t next_balance_ms;         /* of leaders; 0: the time has not begun */
     bool is_struck_off;               /* was registered, and is not any more (UnregisterBroker) */

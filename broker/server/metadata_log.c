@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/planted.h"
 #include "broker/group/boot.h"
+#include "broker/group/replicas.h"
 #include "broker/server/cluster.h"
 #include "broker/server/fencing.h"
 #include "broker/server/first_start.h"
@@ -71,6 +72,9 @@ static void read_on(struct metadata_log *log)
     if (status != STATUS_NOT_FOUND) {
         log_error("metadata", "__cluster_metadata cannot be read: %s", status_text(status));
         group_fail(log->group, status);
+    }
+    if (status == STATUS_IO) { /* the process begins anew, until it is read (storage_watch.h) */
+        log_writer_fail(log->group->shard->replicas->writer, status);
     }
     image_finish(log->image, &log->changes);
 }

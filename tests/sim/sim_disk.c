@@ -38,6 +38,9 @@ void sim_inode_release(struct sim_inode *inode)
 {
     assert(inode->references > 0);
     if (--inode->references == 0) {
+        if (sim_disk->bad_inode == inode) {
+            sim_disk->bad_inode = NULL;
+        }
         sim_disk->used -= inode->seen.size;
         tree_clear(&inode->entries);
         sim_image_free(&inode->seen);
@@ -321,6 +324,18 @@ void sim_disk_set_read_only(bool read_only)
 void sim_disk_set_failing(bool failing)
 {
     sim_disk->failing = failing;
+}
+
+void sim_disk_set_reads_failing(bool failing)
+{
+    sim_disk->reads_fail = failing;
+}
+
+void sim_disk_spoil(const char *path, uint64_t from, uint64_t to)
+{
+    sim_disk->bad_inode = path == NULL ? NULL : sim_tree_find(&sim_disk->seen, path);
+    sim_disk->bad_from = from;
+    sim_disk->bad_to = to;
 }
 
 uint64_t sim_disk_used(void)

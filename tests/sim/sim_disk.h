@@ -53,6 +53,10 @@ struct sim_disk {
     unsigned incarnation;
     bool read_only;
     bool failing;
+    bool reads_fail;
+    const struct sim_inode *bad_inode; /* reads of it that touch [bad_from, bad_to) fail */
+    uint64_t bad_from;
+    uint64_t bad_to;
     bool crashed;
     int64_t crash_after;
     int64_t fail_sync;

@@ -95,11 +95,18 @@ size_t file_direct_unit(const struct file *file)
     return (file->flags & FILE_DIRECT) != 0 ? SIM_SECTOR_BYTES : 1;
 }
 
+static bool is_unreadable(const struct file *file, uint64_t position, size_t length)
+{
+    return sim_disk->reads_fail
+        || (sim_disk->bad_inode == file->inode && position < sim_disk->bad_to
+            && position + length > sim_disk->bad_from);
+}
+
 enum status file_read(struct file *file, uint64_t position, void *bytes, size_t length,
     size_t *got)
 {
     *got = 0;
-    if (is_dead(file)) {
+    if (is_dead(file) || is_unreadable(file, position, length)) {
         return STATUS_IO;
     }
     struct sim_image *seen = &file->inode->seen;

@@ -43,6 +43,13 @@ void sim_disk_set_read_only(bool read_only);
  * taken back; a restart of the machine does not mend it. */
 void sim_disk_set_failing(bool failing);
 
+/* From now on every read of a file fails with STATUS_IO, until this is taken back. */
+void sim_disk_set_reads_failing(bool failing);
+
+/* From now on reads of this file that touch the bytes from `from` up to `to` fail with STATUS_IO,
+ * whatever it is called by then, and those of the file before do not any more. Null: none. */
+void sim_disk_spoil(const char *path, uint64_t from, uint64_t to);
+
 /* Bytes that all files together have. */
 uint64_t sim_disk_used(void);
 

@@ -140,7 +140,8 @@ static const struct partition *partition_of(const struct producer_state *state)
         const struct group *group = broker->shards[i].replicas->groups;
         for (; group != NULL; group = group->by_id.next) {
             for (int32_t k = 0; k < group->partition_count; k++) {
-                if (partition_log_producers(group->partitions[k]->log) == state) {
+                struct partition_log *log = group->partitions[k]->log;
+                if (log != NULL && partition_log_producers(log) == state) {
                     return group->partitions[k];
                 }
             }

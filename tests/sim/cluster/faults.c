@@ -19,6 +19,7 @@ enum fault_kind {
     FAULT_KILL, FAULT_POWER, FAULT_PAUSE, FAULT_CUT, FAULT_ONE_WAY, FAULT_ISOLATE, FAULT_SLOW_WAY,
     FAULT_SLOW_DISK, FAULT_STALL, FAULT_CLOCK, FAULT_ALL_POWER, FAULT_LOSE_DISK, FAULT_TORN,
     FAULT_HALVES, FAULT_FULL_DISK, FAULT_BAD_DISK, FAULT_WITNESS, FAULT_ROT, FAULT_RETURN,
+    FAULT_UNREAD,
     FAULT_KINDS
 };
 
@@ -186,6 +187,20 @@ static void break_disk(struct sim_node *node)
     node_break_disk(node);
     if (!world_chance(8)) {
         world_after(a_while_ns(6000), mend_disk, node, 0);
+    }
+}
+
+/* Most of what a node reads it reads when it starts. */
+static void break_reads(struct sim_node *node)
+{
+    bool part = world_chance(2);
+    world_say("node %d: its disk cannot be read", node->id);
+    node_break_reads(node, part);
+    if (!world_chance(8)) {
+        world_after(a_while_ns(6000), mend_disk, node, 0);
+    }
+    if (world_chance(2)) {
+        kill_node(node, world_chance(2));
     }
 }
 
@@ -397,6 +412,9 @@ static void one_fault(enum fault_kind kind)
     case FAULT_RETURN:
         cut_off_leader();
         break;
+    case FAULT_UNREAD:
+        break_reads(node);
+        break;
     case FAULT_KINDS:
         break;
     }
@@ -426,7 +444,7 @@ void faults_start(void)
         [FAULT_STALL] = 3, [FAULT_CLOCK] = 2, [FAULT_ALL_POWER] = 1, [FAULT_LOSE_DISK] = 2,
         [FAULT_TORN] = 5, [FAULT_HALVES] = 4, [FAULT_FULL_DISK] = 3,
         [FAULT_BAD_DISK] = 3, [FAULT_WITNESS] = 2, [FAULT_ROT] = 3,
-        [FAULT_RETURN] = 4,
+        [FAULT_RETURN] = 4, [FAULT_UNREAD] = 3,
     };
     active = true;
     weight_sum = 0;

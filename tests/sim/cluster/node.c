@@ -6,6 +6,7 @@
 #include "tests/sim/cluster/node.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -404,10 +405,31 @@ void node_break_disk(struct sim_node *node)
     leave();
 }
 
+void node_break_reads(struct sim_node *node, bool part)
+{
+    enter(node);
+    size_t count = 0;
+    while (part && sim_disk_file_name(count) != NULL) {
+        count++;
+    }
+    node->bad_disk = true;
+    sim_disk_set_reads_failing(count == 0);
+    if (count > 0) {
+        const char *path = sim_disk_file_name(world_random(count));
+        uint64_t size = sim_disk_file_size(path);
+        uint64_t from = size == 0 ? 0 : world_random(size);
+        world_say("node %d: %s cannot be read from byte %" PRIu64 " on", node->id, path, from);
+        sim_disk_spoil(path, from, from + 1 + world_random(4096));
+    }
+    leave();
+}
+
 void node_mend_disk(struct sim_node *node)
 {
     enter(node);
     node->bad_disk = false;
+    sim_disk_set_reads_failing(false);
+    sim_disk_spoil(NULL, 0, 0);
     sim_disk_set_failing(false);
     sim_disk_set_capacity(0);
     leave();
@@ -471,6 +493,7 @@ void node_rot_checkpoint(struct sim_node *node)
         count += is_checkpoint(path);
     }
     size_t chosen = (size_t)world_random(count + 1); /* none, if it is the last one */
+    chosen = world_chance(3) ? 0 : chosen;           /* the first one is the metadata's */
     for (size_t i = 0; (path = sim_disk_file_name(i)) != NULL; i++) {
         if (is_checkpoint(path) && chosen-- == 0) {
             uint64_t size = sim_disk_file_size(path);

@@ -89,6 +89,9 @@ void node_tear(struct sim_node *node, uint64_t operations,
  * process that sees it starts again when its disk takes writes, as the real one does. */
 void node_fill_disk(struct sim_node *node, uint64_t room_bytes);
 void node_break_disk(struct sim_node *node);
+
+/* Its disk cannot be read any more, or with `part` only some of the bytes of one of its files. */
+void node_break_reads(struct sim_node *node, bool part);
 void node_mend_disk(struct sim_node *node);
 
 /* Its whole data directory is lost; the node is down. */
