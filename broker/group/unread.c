@@ -68,6 +68,9 @@ static void open_again(struct replicas *replicas, struct group *group,
     struct group_start start = {
         .id = group->id, .topic = topic, .boot = group->boot, .existed = group->existed};
     group_close(group, false);
+    if (start.boot != NULL) {
+        start.boot->used = false;
+    }
     open(replicas, topic, &start);
     topic_image_unref(topic);
 }
