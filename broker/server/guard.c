@@ -119,6 +119,25 @@ static void look_after(const struct guarded *guarded, uint32_t patience_ms)
     }
 }
 
+/* What ps and pgrep show: its words, one behind the other from argv[0] on (proc(5)), would be those
+ * of the broker. */
+static void take_name(const char *name)
+{
+    char piece[PATH_BYTES];
+    size_t room = 0;
+    ssize_t got;
+    int words = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    while (words >= 0 && (got = read(words, piece, sizeof piece)) > 0) {
+        room += (size_t)got;
+    }
+    close(words);
+    if (room > 0) {
+        memset(program_invocation_name, 0, room);
+        snprintf(program_invocation_name, room, "%s", name);
+    }
+    prctl(PR_SET_NAME, name);
+}
+
 /* The life of the guard; `allowed` ends when it may do its work. Signals to the whole group, as a
  * terminal sends them, are not for it. */
 static void guard_run(pid_t pid, uint32_t patience_ms, int allowed)
@@ -127,7 +146,7 @@ static void guard_run(pid_t pid, uint32_t patience_ms, int allowed)
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) {
         signal(ignored[i], SIG_IGN);
     }
-    prctl(PR_SET_NAME, "ottla-guard");
+    take_name("ottla-guard");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct guarded guarded = {.pid = pid};
     char none;

@@ -145,6 +145,9 @@ def test_a_guard_ends_with_its_broker():
     with Cluster(3) as cluster:
         guards = {node: children(cluster[node].pid) for node in cluster}
         assert all(len(found) == 1 for found in guards.values()), guards
+        for found in guards.values():
+            with open("/proc/%d/cmdline" % found[0], "rb") as words:
+                assert words.read().strip(b"\0") == b"ottla-guard", "pgrep finds it for a broker"
         cluster.kill(1)
         cluster.freeze(2)
         cluster.kill(2)
