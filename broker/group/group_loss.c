@@ -113,12 +113,16 @@ bool group_loss_of_checkpoint(struct group *group, const struct group_start *sta
     }
     log_warn("group", "group %" PRIu64 ": its checkpoint is not usable (%s); it comes again from "
              "the other replicas", group->id, status_text(status));
-    if (boot != NULL) {
-        assert(boot->group == group->id && !boot->used);
-        boot->used = true;
-        boot_release(boot);
-    }
     return true;
+}
+
+/* What the journal has of it is void with the checkpoint. Not before the group really begins: one
+ * whose logs could not be read is opened again, and decides once more (unread.h). */
+static void leave_boot(const struct group *group, struct journal_boot *boot)
+{
+    assert(boot->group == group->id && !boot->used);
+    boot->used = true;
+    boot_release(boot);
 }
 
 /* Whether the group moves here from others. It may have been here before. */
@@ -164,6 +168,9 @@ void group_loss_begin(struct group *group, const struct group_start *start,
 {
     uint32_t voters = count_voters(group);
     group->catch_up_to = UINT64_MAX;
+    if (checkpoint_is_lost && start->boot != NULL) {
+        leave_boot(group, start->boot);
+    }
     if (boot != NULL && boot->loss != BOOT_NOTHING_LOST) {
         hold_again(group, boot);
         return;

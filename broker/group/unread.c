@@ -15,7 +15,6 @@
 #include "broker/group/topic_logs.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
-#include "storage/log_dir.h"
 
 enum { HAND_OVER_EVERY_MS = 10 * 1000 };
 
@@ -69,7 +68,7 @@ static void open_again(struct replicas *replicas, struct group *group,
         .id = group->id, .topic = topic, .boot = group->boot, .existed = group->existed};
     group_close(group, false);
     if (start.boot != NULL) {
-        start.boot->used = false;
+        start.boot->used = false; /* it has all that the journal had */
     }
     open(replicas, topic, &start);
     topic_image_unref(topic);
