@@ -433,6 +433,39 @@ static void begin_new_session(struct fetch *fetch)
     }
 }
 
+/* The shard that all of it is for; the one it came to when there is no such shard. */
+static struct shard *shard_of_all(const struct fetch *fetch)
+{
+    struct shard *home = fetch->request->home;
+    struct broker *broker = home->broker;
+    struct shard *all = NULL;
+    for (int32_t i = 0; i < fetch->part_count; i++) {
+        const struct fetch_part *part = &fetch->parts[i];
+        if (part->topic == NULL) {
+            return home;
+        }
+        uint64_t group = topic_image_group(part->topic, part->asked.partition)->id;
+        struct shard *shard = &broker->shards[group % (unsigned)broker->shard_count];
+        if (all != NULL && shard != all) {
+            return home;
+        }
+        all = shard;
+    }
+    return all != NULL ? all : home;
+}
+
+static void tell_connection(const struct fetch *fetch)
+{
+    struct connection *connection = fetch->request->connection;
+    if (connection == NULL) {
+        return;
+    }
+    if (fetch->session != NULL) {
+        connection->session_id = fetch->session->id;
+    }
+    connection_works_for(connection, shard_of_all(fetch));
+}
+
 void fetch_handle(struct request *request)
 {
     const struct fetch_request *message = request->message;
@@ -464,5 +497,6 @@ void fetch_handle(struct request *request)
         fetch->legs[i].fetch = fetch;
     }
     fetch->fan = fan_out_begin(request, read_part, read_done);
+    tell_connection(fetch);
     read_round(fetch);
 }

@@ -41,18 +41,35 @@ static void drop_partition(struct fetch_session *session, struct session_partiti
     free(partition);
 }
 
-void fetch_session_end(struct fetch_sessions *sessions, struct fetch_session *session)
+static void release(struct fetch_session *session)
 {
     struct session_partition *partition;
     struct session_partition *next;
     HASH_ITER(hh, session->partitions, partition, next) {
         drop_partition(session, partition);
     }
+    free(session);
+}
+
+static void leave(struct fetch_sessions *sessions, struct fetch_session *session)
+{
     HASH_DEL(sessions->by_id, session);
     list_remove(&session->link);
     assert(sessions->count > 0);
     sessions->count--;
-    free(session);
+}
+
+static void enter(struct fetch_sessions *sessions, struct fetch_session *session)
+{
+    HASH_ADD(hh, sessions->by_id, id, sizeof session->id, session);
+    list_push_back(&sessions->by_use, &session->link);
+    sessions->count++;
+}
+
+void fetch_session_end(struct fetch_sessions *sessions, struct fetch_session *session)
+{
+    leave(sessions, session);
+    release(session);
 }
 
 void fetch_sessions_free(struct fetch_sessions *sessions)
@@ -88,9 +105,7 @@ struct fetch_session *fetch_session_new(struct fetch_sessions *sessions, bool us
     } while (fetch_session_find(sessions, session->id) != NULL);
     session->epoch = 1;
     session->uses_ids = uses_ids;
-    HASH_ADD(hh, sessions->by_id, id, sizeof session->id, session);
-    list_push_back(&sessions->by_use, &session->link);
-    sessions->count++;
+    enter(sessions, session);
     return session;
 }
 
@@ -99,6 +114,26 @@ struct fetch_session *fetch_session_find(struct fetch_sessions *sessions, int32_
     struct fetch_session *session = NULL;
     HASH_FIND(hh, sessions->by_id, &id, sizeof id, session);
     return session;
+}
+
+struct fetch_session *fetch_session_take(struct fetch_sessions *sessions, int32_t id)
+{
+    struct fetch_session *session = fetch_session_find(sessions, id);
+    if (session == NULL || session->busy) {
+        return NULL;
+    }
+    leave(sessions, session);
+    return session;
+}
+
+void fetch_session_put(struct fetch_sessions *sessions, struct fetch_session *session)
+{
+    assert(!session->busy);
+    if (fetch_session_find(sessions, session->id) == NULL && make_room(sessions)) {
+        enter(sessions, session);
+    } else {
+        release(session);
+    }
 }
 
 static struct session_partition *find_partition(struct fetch_session *session,

@@ -1,7 +1,7 @@
 /* Incremental fetch sessions (KIP-227): what a consumer fetches, remembered between its requests.
  *
- * Sessions are kept by the shard of the connection that began them and are a cache: a client whose
- * session is gone is told so and begins a new one. Bounded by
+ * Sessions are kept by the shard of the connection that began them, go with it to another one, and
+ * are a cache: a client whose session is gone is told so and begins a new one. Bounded by
  * max.incremental.fetch.session.cache.slots; the one unused for longest goes first.
  */
 #ifndef OTTLA_BROKER_API_FETCH_SESSION_H
@@ -67,6 +67,14 @@ struct fetch_session *fetch_session_find(struct fetch_sessions *sessions, int32_
 
 /* Ends it. */
 void fetch_session_end(struct fetch_sessions *sessions, struct fetch_session *session);
+
+/* Takes it out, to be put into another cache by fetch_session_put; null when there is none with
+ * this id or a request of it is under way. */
+struct fetch_session *fetch_session_take(struct fetch_sessions *sessions, int32_t id);
+
+/* Takes a session over from another cache. It ends when its id is one of a session here or every
+ * slot is taken by a session in use. */
+void fetch_session_put(struct fetch_sessions *sessions, struct fetch_session *session);
 
 /* Takes over what a request adds, changes and forgets. */
 void fetch_session_update(struct fetch_sessions *sessions, struct fetch_session *session,

@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "broker/api/fetch_session.h"
 #include "broker/api/request.h"
 #include "broker/net/acceptor.h"
 #include "broker/peer/liveness.h"
@@ -285,6 +286,10 @@ static void move(struct connection *connection)
     struct shard *home = connection->moves_to;
     assert(home != connection->shard && is_between(connection));
     assert(!list_contains(&connection->flush.link));
+    if (connection->session_id != FETCH_SESSION_NONE) {
+        connection->session =
+            fetch_session_take(connection->shard->sessions, connection->session_id);
+    }
     leave_shard(connection);
     connection->moves_to = NULL;
     connection->move.run = moved_in;
@@ -577,6 +582,10 @@ static void moved_in(struct shard *shard, struct mail *mail)
     struct connection *connection = container_of(mail, struct connection, move);
     assert(!connection->closed && connection->shard != shard);
     enter_shard(connection, shard);
+    if (connection->session != NULL) {
+        fetch_session_put(shard->sessions, connection->session);
+        connection->session = NULL;
+    }
     if (atomic_load(&shard->broker->closing)) {
         connection_close(connection, NULL);
     }

@@ -21,6 +21,7 @@
 #include "base/view.h"
 #include "broker/net/shard.h"
 
+struct fetch_session;
 struct listener;
 struct liveness_node;
 struct request;
@@ -59,6 +60,8 @@ struct connection {
     unsigned worked_for;         /* how many those are */
     struct shard *moves_to;      /* when nothing is under way; null: it stays */
     struct mail move;
+    int32_t session_id;          /* of the fetch session used last here; 0: none */
+    struct fetch_session *session; /* that one, while it goes over with the connection; owned */
     struct event *read_event;
     struct event *write_event;
     struct evbuffer *out;
@@ -118,7 +121,8 @@ void connection_becomes_peer(struct connection *connection, struct liveness_node
 
 /* A request of a client is for this shard alone. When many in a row were for another one, and each
  * came when the one before was answered, the connection goes over to it, unless more connections
- * are there than here: a client that waits for each answer then saves two ways between threads. */
+ * are there than here: a client that waits for each answer then saves two ways between threads, one
+ * that waits for records four. Its fetch session goes with it. */
 void connection_works_for(struct connection *connection, struct shard *shard);
 
 /* Called when a request at any place of the queue has its answer: writes what is due in order; to

@@ -293,6 +293,32 @@ def case_f7_fetch_sessions(bootstrap):
         same(ask(123456789, 1, [])["errorCode"], 70)
 
 
+def case_f7_a_session_lasts(bootstrap):
+    """A reader of one partition that waits for each record keeps its session, and what that knows."""
+    topic = name("f7")
+    with connect(bootstrap) as writer:
+        create(writer, topic, 2)
+        for partition in range(2):
+            with connect(bootstrap) as conn:
+                request = fetch_request(topic, 0, partition, max_wait_ms=5000)
+                answer = conn.call("Fetch", 12, sessionId=0, sessionEpoch=0,
+                                   **dict(request, maxWaitMs=0))
+                session = answer["sessionId"]
+                for turn in range(100):
+                    put(writer, topic, [b"%d" % turn], partition)
+                    request["topics"][0]["partitions"][0]["fetchOffset"] = turn
+                    answer = conn.call("Fetch", 12, sessionId=session, sessionEpoch=turn + 1,
+                                       **request)
+                    same((answer["errorCode"], answer["sessionId"]), (0, session), turn)
+                    part, = answer["responses"][0]["partitions"]
+                    same([r["value"] for b in read_batches(part["records"])
+                          for r in b["records"]], [b"%d" % turn])
+                put(writer, topic, [b"last"], partition)
+                answer = conn.call("Fetch", 12, sessionId=session, sessionEpoch=101,
+                                   **dict(request, topics=[]))
+                assert answer["responses"][0]["partitions"], "the partition is remembered"
+
+
 def case_f7_the_last_offset_of_an_epoch(bootstrap):
     """OffsetForLeaderEpoch: the current epoch ends at the log's end, an unknown one is -1."""
     topic = name("f7")

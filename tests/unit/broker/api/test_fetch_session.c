@@ -67,12 +67,46 @@ START_TEST(epochs_skip_what_has_a_meaning)
 }
 END_TEST
 
+START_TEST(a_session_goes_over_to_another_cache)
+{
+    struct fetch_sessions here;
+    struct fetch_sessions there;
+    struct fetch_request_fetch_topic topic = {0};
+    struct fetch_request_fetch_partition partitions[1] = {{.partition = 2, .fetch_offset = 5}};
+    struct fetch_request request = request_of(&topic, partitions, 1);
+    fetch_sessions_init(&here, 2);
+    fetch_sessions_init(&there, 1);
+    struct fetch_session *session = fetch_session_new(&here, false);
+    int32_t id = session->id;
+    fetch_session_update(&here, session, &request);
+    session->busy = true;
+    ck_assert_ptr_null(fetch_session_take(&here, id)); /* a request of it is under way */
+    session->busy = false;
+    ck_assert_ptr_null(fetch_session_take(&here, id + 1));
+    ck_assert_ptr_eq(fetch_session_take(&here, id), session);
+    ck_assert_ptr_null(fetch_session_find(&here, id));
+    ck_assert_uint_eq(here.count, 0);
+    int32_t unused = fetch_session_new(&there, false)->id;
+    fetch_session_put(&there, session);
+    ck_assert_ptr_null(fetch_session_find(&there, unused));
+    ck_assert_ptr_eq(fetch_session_find(&there, id), session);
+    ck_assert_int_eq(session->partitions->asked.fetch_offset, 5);
+    ck_assert_uint_eq(there.count, 1);
+    session->busy = true;
+    fetch_session_put(&there, fetch_session_take(&here, fetch_session_new(&here, false)->id));
+    ck_assert_uint_eq(there.count, 1); /* no room: it ended */
+    fetch_sessions_free(&here);
+    fetch_sessions_free(&there);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fetch_session");
     TCase *tests = tcase_create("fetch_session");
     tcase_add_test(tests, partitions_are_added_changed_and_forgotten);
     tcase_add_test(tests, slots_are_bounded_and_busy_ones_stay);
+    tcase_add_test(tests, a_session_goes_over_to_another_cache);
     tcase_add_test(tests, epochs_skip_what_has_a_meaning);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

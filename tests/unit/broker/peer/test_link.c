@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "broker/api/fetch_session.h"
 #include "broker/group/replicas.h"
 #include "broker/peer/peer_table.h"
 #include "broker/server/broker.h"
@@ -63,6 +64,8 @@ static struct node *open_node(int32_t id, const char *cluster_id)
         connections_init(shard->connections);
         shard->replicas = calloc(1, sizeof *shard->replicas);
         shard->replicas->shard = shard;
+        shard->sessions = calloc(1, sizeof *shard->sessions);
+        fetch_sessions_init(shard->sessions, 1);
         peers_open(shard);
     }
     node->listener = (struct listener){
@@ -126,6 +129,8 @@ static void free_node(struct node *node)
         shard_close(&broker->shards[i]);
         connections_free(broker->shards[i].connections);
         free(broker->shards[i].replicas);
+        fetch_sessions_free(broker->shards[i].sessions);
+        free(broker->shards[i].sessions);
     }
     connection_register_free(&broker->connection_register);
     directory_free(&broker->directory);
@@ -571,12 +576,25 @@ static unsigned served_by(const struct node *node, int shard)
     return atomic_load(&node->broker.shards[shard].connections->count);
 }
 
+static struct connection *first_connection(struct node *node)
+{
+    struct list_link *link = list_first(&node->broker.shards[0].connections->all);
+    return container_of(link, struct connection, link);
+}
+
+/* The client that moves next has a fetch session. */
+static int32_t use_session(struct node *node)
+{
+    int32_t id = fetch_session_new(node->broker.shards[0].sessions, true)->id;
+    first_connection(node)->session_id = id;
+    return id;
+}
+
 /* A client's connection on shard 0 says that many of its requests were for shard 1. */
 static void work_for_other(struct node *node, int requests)
 {
     struct shard *shards = node->broker.shards;
-    struct list_link *link = list_first(&shards[0].connections->all);
-    struct connection *connection = container_of(link, struct connection, link);
+    struct connection *connection = first_connection(node);
     for (int i = 0; i < requests; i++) {
         connection_works_for(connection, &shards[1]);
         connection_answered(connection);
@@ -597,8 +615,11 @@ START_TEST(a_client_moves_to_the_shard_that_all_its_requests_are_for)
     RUN_UNTIL(&world, served_by(node, 0) == 2 && served_by(node, 1) == 2);
     work_for_other(node, 10);
     ck_assert_uint_eq(served_by(node, 0), 2); /* too few to tell */
+    int32_t session = use_session(node);
     work_for_other(node, 100);
     RUN_UNTIL(&world, served_by(node, 1) == 3);
+    ck_assert_ptr_null(fetch_session_find(node->broker.shards[0].sessions, session));
+    ck_assert_ptr_nonnull(fetch_session_find(node->broker.shards[1].sessions, session));
     ck_assert_uint_eq(served_by(node, 0), 1);
     work_for_other(node, 100);
     RUN_UNTIL(&world, served_by(node, 0) + served_by(node, 1) == 4);
