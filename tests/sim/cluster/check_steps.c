@@ -21,6 +21,7 @@
 #include "storage/producer_state.h"
 #include "tests/sim/cluster/check.h"
 #include "tests/sim/cluster/node.h"
+#include "tests/sim/cluster/voters.h"
 #include "tests/sim/cluster/world.h"
 
 static const struct group *group_of(const struct sim_node *node, uint64_t id)
@@ -130,7 +131,11 @@ enum raft_result __wrap_group_propose(struct group *group, struct slice payload,
     if (raft_role(group->raft) == RAFT_LEADER) {
         check_proposal(group, slice_view(payload));
     }
-    return __real_group_propose(group, payload, proposal);
+    enum raft_result result = __real_group_propose(group, payload, proposal);
+    if (result == RAFT_OK) {
+        voters_proposed(group);
+    }
+    return result;
 }
 
 static const struct partition *partition_of(const struct producer_state *state)

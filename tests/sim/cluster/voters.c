@@ -6,11 +6,15 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "broker/controller/controller.h"
 #include "broker/group/group.h"
 #include "broker/group/replicas.h"
 #include "broker/server/cluster.h"
+#include "broker/server/metadata_state.h"
 #include "messages/add_raft_voter.h"
 #include "messages/errors.h"
 #include "messages/remove_raft_voter.h"
@@ -28,6 +32,17 @@ enum {
 static const uint64_t CALM_NS = 4000 * (uint64_t)MS_NS;
 
 static bool was_recorded;        /* the first voter is: from then on voters change */
+
+/* An entry that adds or removes a voter. */
+struct voter_entry {
+    uint64_t index;
+    uint64_t term;
+};
+
+static struct voter_entry *voter_entries;
+static size_t voter_entry_count;
+static size_t voter_entry_capacity;
+static bool proposes[NODES_MAX + 1]; /* its next command is one */
 
 /* ---- What the nodes know ------------------------------------------------------------------- */
 
@@ -95,9 +110,57 @@ static bool all_agree(int least)
     return true;
 }
 
+/* Whether what the nodes know is in force on all shards: nothing was applied since. */
+static bool images_agree(void)
+{
+    for (int i = 0; i < cluster.count; i++) {
+        int count;
+        const struct broker *broker = cluster.nodes[i].broker;
+        const struct quorum_voter *voters = image_voters(broker->metadata->image, &count);
+        bool is_same = count == count_recorded(&cluster.nodes[i]);
+        for (int k = 0; k < count && is_same; k++) {
+            is_same = recorded(&cluster.nodes[i], voters[k].node_id) != NULL;
+        }
+        if (!is_same) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the node's log has the entry, and may yet apply it. */
+static bool may_apply(const struct sim_node *node, const struct voter_entry *entry)
+{
+    const struct group *group = metadata_of(node);
+    uint64_t index = entry->index;
+    return group != NULL && index > group->applied_index && index > raft_start_index(group->raft) &&
+           index <= raft_last_index(group->raft) &&
+           raft_entry_at(group->raft, index)->term == entry->term;
+}
+
+/* A change of voters that is in somebody's log and not applied there may still come to be. */
+static bool is_under_way(void)
+{
+    for (size_t i = 0; i < voter_entry_count; i++) {
+        for (int k = 0; k < cluster.count; k++) {
+            if (may_apply(&cluster.nodes[k], &voter_entries[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* One voter comes or goes: of the old and the new ones one are an even number, of whom one that
+ * forgot is needed and does no harm, the others an odd number, among whom its vote must not count
+ * (group_loss.h). A node that lost its disk votes or does not, whoever asks; so while both have to
+ * agree, or nobody can say yet which ones do, nobody may be left who can lead, or one leads by a
+ * vote that must not count. What is in a log, or was applied and is not in force, is under way.
+ * Groups of partitions go from three replicas to three and lose one of each at most: of them
+ * nothing is left out. */
 bool voters_may_lose_disk(void)
 {
-    return !cluster.changes_voters || all_agree(2);
+    return !cluster.changes_voters || (all_agree(2) && images_agree() && !is_under_way());
 }
 
 /* Whether they are known where they are. */
@@ -132,6 +195,11 @@ static struct {
 
 void voters_start(void)
 {
+    free(voter_entries);
+    voter_entries = NULL;
+    voter_entry_count = 0;
+    voter_entry_capacity = 0;
+    memset(proposes, 0, sizeof proposes);
     was_recorded = false;
     memset(&latest, 0, sizeof latest);
 }
@@ -185,6 +253,59 @@ void check_voters(const struct group *group)
     }
     latest.term = raft_term(group->raft);
     latest.members_index = index;
+}
+
+struct refusal __real_controller_add_voter(const struct controller *controller,
+                                           const struct add_raft_voter_request *request,
+                                           struct view listener, struct arena *arena,
+                                           struct record_list *records);
+struct refusal __wrap_controller_add_voter(const struct controller *controller,
+                                           const struct add_raft_voter_request *request,
+                                           struct view listener, struct arena *arena,
+                                           struct record_list *records);
+
+/* The linker wraps what makes the records: the next entry of the metadata on this node has them. */
+struct refusal __wrap_controller_add_voter(const struct controller *controller,
+                                           const struct add_raft_voter_request *request,
+                                           struct view listener, struct arena *arena,
+                                           struct record_list *records)
+{
+    struct refusal refusal =
+        __real_controller_add_voter(controller, request, listener, arena, records);
+    proposes[node_current()->id] = refusal.error == KAFKA_NONE;
+    return refusal;
+}
+
+struct refusal __real_controller_remove_voter(const struct controller *controller,
+                                              const struct remove_raft_voter_request *request,
+                                              struct arena *arena, struct record_list *records);
+struct refusal __wrap_controller_remove_voter(const struct controller *controller,
+                                              const struct remove_raft_voter_request *request,
+                                              struct arena *arena, struct record_list *records);
+
+struct refusal __wrap_controller_remove_voter(const struct controller *controller,
+                                              const struct remove_raft_voter_request *request,
+                                              struct arena *arena, struct record_list *records)
+{
+    struct refusal refusal = __real_controller_remove_voter(controller, request, arena, records);
+    proposes[node_current()->id] = refusal.error == KAFKA_NONE;
+    return refusal;
+}
+
+void voters_proposed(const struct group *group)
+{
+    bool *is_change = &proposes[node_current()->id];
+    if (!cluster.changes_voters || group->id != METADATA_GROUP_ID || !*is_change) {
+        return;
+    }
+    *is_change = false;
+    if (voter_entry_count == voter_entry_capacity) {
+        voter_entry_capacity = voter_entry_capacity * 2 + 16;
+        voter_entries =
+            memory_resize(voter_entries, voter_entry_capacity, sizeof *voter_entries);
+    }
+    voter_entries[voter_entry_count++] =
+        (struct voter_entry){raft_last_index(group->raft), raft_term(group->raft)};
 }
 
 /* ---- Changes ------------------------------------------------------------------------------- */
