@@ -114,6 +114,11 @@ bool command_has_broker(const struct command *command, int32_t id)
            holds(command->absent, command->absent_count, id) || command_is_cordoned(command, id);
 }
 
+bool command_can_take(const struct command *command, int32_t id)
+{
+    return holds(command->brokers, command->broker_count, id);
+}
+
 bool command_is_cordoned(const struct command *command, int32_t id)
 {
     return holds(command->cordoned, command->cordoned_count, id);

@@ -32,7 +32,10 @@ MUST_USE enum status command_start(struct command *command, const struct control
 /* Whether the broker is registered, or this node alone. */
 bool command_has_broker(const struct command *command, int32_t id);
 
-/* Whether it is, and takes no new replicas. */
+/* Whether it is there as well: neither fenced, nor stopping, nor cordoned. */
+bool command_can_take(const struct command *command, int32_t id);
+
+/* Whether it is registered, and takes no new replicas. */
 bool command_is_cordoned(const struct command *command, int32_t id);
 
 enum key_mark {

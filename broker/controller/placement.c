@@ -200,6 +200,18 @@ static bool is_named_before(struct replica_list list, int32_t at)
     return false;
 }
 
+/* Nobody would lead it otherwise. */
+static bool any_is_there(const struct command *command, struct replica_list list)
+{
+    assert(list.count > 0);
+    for (int32_t i = 0; i < list.count; i++) {
+        if (command_can_take(command, list.brokers[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct refusal placement_cordoned(const struct command *command, int32_t id)
 {
     return (struct refusal){
@@ -235,6 +247,10 @@ struct refusal placement_check(const struct command *command, struct replica_lis
         return (struct refusal){
             error, arena_format(arena, "A partition is assigned to %d broker(s), those before it "
                                        "to %d", list.count, replication)};
+    }
+    if (!any_is_there(command, list)) {
+        return (struct refusal){error, VIEW_LITERAL("A partition is assigned only to brokers that "
+                                                    "are fenced, or stop")};
     }
     return REFUSAL_NONE;
 }

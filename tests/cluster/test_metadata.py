@@ -14,7 +14,7 @@ import cases  # noqa: E402
 from client import NONE, NOT_LEADER, TOPIC_EXISTS, UNKNOWN_TOPIC, batch, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
-TIMED_OUT, NOT_REGISTERED = 7, 102
+TIMED_OUT, INVALID_ASSIGNMENT, NOT_REGISTERED = 7, 39, 102
 FAST_FENCE = {"broker.session.timeout.ms": 1500}
 
 
@@ -307,6 +307,25 @@ def test_what_nobody_can_lead_is_named():
         found = [topic["partitionResult"][0] for topic in answer["replicaElectionResults"]]
         assert [(one["errorCode"], one["errorMessage"]) for one in found] == [
             (UNKNOWN_TOPIC, "No such topic as nope"), (UNKNOWN_TOPIC, "No such partition as t-7")]
+
+
+def test_no_partition_is_given_to_the_dead_alone():
+    """kafka-topics --create --replica-assignment: nobody would ever lead it."""
+    with Cluster(3, overrides=FAST_FENCE) as cluster:
+        cluster.kill(3)
+        cluster.wait_brokers(2)
+
+        def assigned(*lists):
+            with cluster.connect(timeout_s=20.0) as client:
+                answer = client.call("CreateTopics", 7, timeoutMs=20000, topics=[
+                    {"name": "u", "numPartitions": -1, "replicationFactor": -1, "assignments": [
+                        {"partitionIndex": index, "brokerIds": brokers}
+                        for index, brokers in enumerate(lists)]}])
+            return answer["topics"][0]["errorCode"]
+
+        assert assigned([1], [3]) == INVALID_ASSIGNMENT
+        assert assigned([3, 1, 2], [1, 3, 2]) == NONE
+        cluster.wait_led("u", 2)
 
 
 def test_a_broker_is_unregistered():

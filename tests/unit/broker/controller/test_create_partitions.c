@@ -144,6 +144,12 @@ START_TEST(wrong_assignments)
     fresh_wish("t", 3);
     assign(NULL, 0);
     refused(KAFKA_INVALID_REPLICA_ASSIGNMENT, "A partition is assigned to no broker");
+    controller_fence_broker(&world.controller, 2, true, &world.records);
+    world_commit(&world);
+    fresh_wish("t", 3);
+    assign(BROKERS(2));
+    refused(KAFKA_INVALID_REPLICA_ASSIGNMENT,
+            "A partition is assigned only to brokers that are fenced, or stop");
 }
 END_TEST
 

@@ -274,6 +274,22 @@ START_TEST(wrong_assignments)
 }
 END_TEST
 
+START_TEST(somebody_has_to_be_there)
+{
+    world_add_brokers(&world, 3);
+    controller_fence_broker(&world.controller, 3, true, &world.records);
+    world_commit(&world);
+    assign(0, BROKERS(1, 3));
+    assign(1, BROKERS(3, 2));
+    accepted();
+    fresh_topic("u");
+    assign(0, BROKERS(1));
+    assign(1, BROKERS(3));
+    refused(KAFKA_INVALID_REPLICA_ASSIGNMENT,
+            "A partition is assigned only to brokers that are fenced, or stop");
+}
+END_TEST
+
 START_TEST(assignments_exclude_counts)
 {
     assign(0, BROKERS(1));
@@ -455,6 +471,7 @@ int main(void)
     tcase_add_test(tests, manual_assignment);
     tcase_add_test(tests, beyond_the_cap_only_partitions_of_the_same_brokers_share_a_group);
     tcase_add_test(tests, wrong_assignments);
+    tcase_add_test(tests, somebody_has_to_be_there);
     tcase_add_test(tests, assignments_exclude_counts);
     tcase_add_test(tests, configurations);
     tcase_add_test(tests, a_value_too_long_for_a_record_is_refused);
