@@ -15,24 +15,29 @@ struct wanted {
     bool is_named[BROKER_CONFIG_COUNT];
 };
 
-static bool is_broker(const struct command *command, struct view name)
+static struct refusal refuse(enum kafka_error error, struct view why)
+{
+    return (struct refusal){error, why};
+}
+
+/* Whether there is such a broker (empty: all of them). */
+static struct refusal check_broker(const struct command *command, struct view name)
 {
     const struct image *image = command->controller->image;
     assert(image != NULL);
     int64_t id = -1;
     bool found = name.length == 0;
-    if (!found && config_number_parse(name, &id) && id >= 0 && id <= INT32_MAX) {
+    bool is_id = !found && config_number_parse(name, &id) && id >= 0 && id <= INT32_MAX;
+    if (is_id) {
         found = command_has_broker(command, (int32_t)id);
         for (int i = 0; i < image_broker_count(image); i++) {
             found = found || image_broker(image, i)->broker_id == (int32_t)id;
         }
     }
-    return found;
-}
-
-static struct refusal refuse(enum kafka_error error, struct view why)
-{
-    return (struct refusal){error, why};
+    return found ? REFUSAL_NONE
+                 : refuse(is_id ? KAFKA_BROKER_ID_NOT_REGISTERED : KAFKA_INVALID_REQUEST,
+                          arena_format(command->arena, "There is no broker '%.*s'",
+                                       VIEW_PRINT(name)));
 }
 
 /* Whether the key can be set for that broker (empty: for all), else why not. */
@@ -122,12 +127,7 @@ enum status broker_change(struct command *command, struct view broker,
 {
     struct wanted wanted = {0};
     assert(command != NULL && refusal != NULL && count >= 0);
-    *refusal = REFUSAL_NONE;
-    if (!is_broker(command, broker)) {
-        *refusal = refuse(KAFKA_INVALID_REQUEST,
-                          arena_format(command->arena, "There is no broker '%.*s'",
-                                       VIEW_PRINT(broker)));
-    }
+    *refusal = check_broker(command, broker);
     for (int32_t i = 0; i < count && refusal->error == KAFKA_NONE; i++) {
         enum status status = take_wish(command, broker, &wishes[i], &wanted, refusal);
         if (status != STATUS_OK) {

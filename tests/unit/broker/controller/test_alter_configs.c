@@ -209,7 +209,9 @@ START_TEST(rates_of_brokers_are_set_and_taken_back)
     want_of_broker("1", rate, CONFIG_OPERATION_DELETE, NULL);
     accepted();
     want_of_broker("9", rate, CONFIG_OPERATION_SET, "1");
-    refused(KAFKA_INVALID_REQUEST, "There is no broker '9'");
+    refused(KAFKA_BROKER_ID_NOT_REGISTERED, "There is no broker '9'");
+    want_of_broker("nine", rate, CONFIG_OPERATION_SET, "1");
+    refused(KAFKA_INVALID_REQUEST, "There is no broker 'nine'");
     want_of_broker("1", rate, CONFIG_OPERATION_APPEND, "1");
     refused(KAFKA_INVALID_CONFIG, "follower.replication.throttled.rate can be set and deleted");
     want_of_broker("1", "log.dirs", CONFIG_OPERATION_SET, "1");

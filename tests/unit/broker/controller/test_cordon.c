@@ -259,7 +259,7 @@ START_TEST(it_is_set_for_one_broker)
                "Cannot update these configs at default cluster level, broker id must be specified: "
                "[cordoned.log.dirs]");
     ck_assert(!is_cordoned(1));
-    ck_assert_int_eq(set("9", "*").error, KAFKA_INVALID_REQUEST);
+    ck_assert_int_eq(set("9", "*").error, KAFKA_BROKER_ID_NOT_REGISTERED);
 }
 END_TEST
 
