@@ -18,6 +18,7 @@ UNKNOWN_TOPIC, NOT_LEADER, NOT_COORDINATOR = 3, 6, 16
 COORDINATOR_NOT_AVAILABLE = 15
 INVALID_REPLICATION_FACTOR, INVALID_REQUEST = 38, 42
 FENCED_EPOCH, UNKNOWN_EPOCH, MISMATCHED_ENDPOINT = 74, 75, 114
+FENCED_INSTANCE = 82
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 RACKS = {1: {"broker.rack": "a"}, 2: {"broker.rack": "b"}, 3: {"broker.rack": "c"}}
 FAST_FENCE = {"broker.session.timeout.ms": 1500}
@@ -326,6 +327,48 @@ def test_committed_offsets_outlive_their_coordinator():
         with cluster.connect(second) as client:
             assert wait_for("the offset", lambda: client.committed("g", [("t", 0)])["t", 0] == (
                 7, NONE))
+
+
+def static_join(client, name, member=""):
+    """The answer to a member of the group "g" with group.instance.id."""
+    return client.call("JoinGroup", 7, groupId="g", sessionTimeoutMs=30000, protocolType="consumer",
+                       rebalanceTimeoutMs=10000, memberId=member, groupInstanceId=name,
+                       protocols=[{"name": "range", "metadata": b"m"}])
+
+
+def static_sync(client, member, name, generation, assignments=()):
+    return client.call("SyncGroup", 5, groupId="g", generationId=generation, memberId=member,
+                       groupInstanceId=name, protocolType="consumer", protocolName="range",
+                       assignments=[{"memberId": one, "assignment": what}
+                                    for one, what in assignments])
+
+
+def beat(client, member, name, generation):
+    return client.call("Heartbeat", 4, groupId="g", generationId=generation, memberId=member,
+                       groupInstanceId=name)["errorCode"]
+
+
+def test_members_outlive_their_coordinator():
+    """Neither a rebalance nor another assignment, also for one that is started anew meanwhile."""
+    with Cluster(3, overrides={"group.initial.rebalance.delay.ms": 0}) as cluster:
+        first = wait_coordinator(cluster, "g")
+        with cluster.connect(first) as client:
+            joined = wait_for("the group is loaded", lambda: [
+                one for one in [static_join(client, "a")] if one["errorCode"] == NONE])[0]
+            member, generation = joined["memberId"], joined["generationId"]
+            told = static_sync(client, member, "a", generation, [(member, b"all")])
+            assert (told["errorCode"], told["assignment"]) == (NONE, b"all"), told
+        cluster.kill(first)
+        second = wait_coordinator(cluster, "g", other_than=first)
+        with cluster.connect(second) as client:
+            wait_for("the group is loaded", lambda: beat(client, member, "a", generation) == NONE)
+            again = static_join(client, "a")
+            assert (again["errorCode"], again["generationId"]) == (NONE, generation), again
+            assert again["memberId"] != member, again
+            told = static_sync(client, again["memberId"], "a", generation)
+            assert (told["errorCode"], told["assignment"]) == (NONE, b"all"), told
+            assert beat(client, member, "a", generation) == FENCED_INSTANCE
+            assert beat(client, again["memberId"], "a", generation) == NONE
 
 
 def test_followers_serve_consumers_what_is_committed():
