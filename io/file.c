@@ -127,6 +127,12 @@ void file_unref(struct file *file)
     }
 }
 
+const char *file_path(const struct file *file)
+{
+    assert(file->path[0] != '\0');
+    return file->path;
+}
+
 int file_descriptor(const struct file *file)
 {
     assert(file->descriptor >= 0);

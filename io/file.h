@@ -45,6 +45,9 @@ struct file *file_ref(struct file *file);
 /* One reference less; the last one closes. Null is allowed. From any thread. */
 void file_unref(struct file *file);
 
+/* Where it was opened; lives as long as the file. */
+const char *file_path(const struct file *file);
+
 /* The descriptor for sendfile, owned by the file; -1 in a simulation. */
 int file_descriptor(const struct file *file);
 

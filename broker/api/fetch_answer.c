@@ -8,6 +8,7 @@
 #include "broker/api/fetch_state.h"
 #include "broker/api/request.h"
 #include "broker/controller/topic_image.h"
+#include "broker/net/file_range.h"
 #include "messages/errors.h"
 #include "protocol/records.h"
 
@@ -19,13 +20,6 @@ static void give_back_block(const void *data, size_t length, void *argument)
     (void)data;
     (void)length;
     block_unref(argument);
-}
-
-static void give_back_file(struct evbuffer_file_segment const *segment, int flags, void *argument)
-{
-    (void)segment;
-    (void)flags;
-    file_unref(argument);
 }
 
 static void free_copy(const void *data, size_t length, void *copy)
@@ -47,18 +41,13 @@ static void add_file_bytes(struct evbuffer *out, const struct log_part *part)
     evbuffer_add_reference(out, copy, part->length_bytes, free_copy, copy);
 }
 
-static void add_file_range(struct evbuffer *out, const struct log_part *part)
+static void add_file_range(struct request *request, const struct log_part *part, uint64_t group)
 {
     if (file_descriptor(part->file) < 0) {
-        add_file_bytes(out, part);
-        return;
+        add_file_bytes(request->connection->out, part);
+    } else {
+        file_range_add(request->connection, part->file, part->position, part->length_bytes, group);
     }
-    struct evbuffer_file_segment *segment = evbuffer_file_segment_new(
-        file_descriptor(part->file), (ev_off_t)part->position, (ev_off_t)part->length_bytes, 0);
-    assert(segment != NULL);
-    evbuffer_file_segment_add_cleanup_cb(segment, give_back_file, file_ref(part->file));
-    evbuffer_add_file_segment(out, segment, 0, (ev_off_t)part->length_bytes);
-    evbuffer_file_segment_free(segment); /* the buffer has its own reference */
 }
 
 static void add_slice(struct evbuffer *out, const struct log_part *part)
@@ -75,12 +64,13 @@ static void fill_gap(struct request *request, size_t gap, struct evbuffer *out)
 {
     const struct fetch *fetch = request->state;
     assert(fetch->sent[gap] != NULL && fetch->sent[gap]->has_read);
+    assert(out == request->connection->out);
     const struct log_read *read = &fetch->sent[gap]->read;
     for (size_t i = 0; i < read->part_count; i++) {
         if (read->parts[i].slice.block != NULL) {
             add_slice(out, &read->parts[i]);
         } else {
-            add_file_range(out, &read->parts[i]);
+            add_file_range(request, &read->parts[i], fetch->sent[gap]->part.group_id);
         }
     }
 }

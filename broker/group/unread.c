@@ -4,8 +4,10 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/planted.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/boot.h"
@@ -102,4 +104,31 @@ void unread_log(struct group *group, enum status status)
     log_warn("group", "group %" PRIu64 " of %s cannot be read here: another replica shall lead it",
              group->id, topic_log_name(group));
     group_step(group, &transfer);
+}
+
+struct unread_mail {
+    struct mail mail;
+    uint64_t group;
+    enum status status;
+};
+
+static void told(struct shard *shard, struct mail *mail)
+{
+    struct unread_mail *unread = container_of(mail, struct unread_mail, mail);
+    struct group *group = replicas_group(shard->replicas, unread->group);
+    if (group != NULL) {
+        unread_log(group, unread->status);
+    }
+    free(unread);
+}
+
+void unread_tell(struct shard *from, uint64_t group, enum status status)
+{
+    struct broker *broker = from->broker;
+    struct unread_mail *unread = memory_new_zero(1, sizeof *unread);
+    assert(status != STATUS_OK);
+    unread->group = group;
+    unread->status = status;
+    unread->mail.run = told;
+    shard_post(&broker->shards[group % (unsigned)broker->shard_count], &unread->mail);
 }

@@ -31,4 +31,7 @@ void unread_tick(struct replicas *replicas, uint64_t now_ms,
 /* A read of one of the group's logs has failed: whoever is nearest shall lead it. */
 void unread_log(struct group *group, enum status status);
 
+/* The same from any shard: the group's is told, if it is still there. */
+void unread_tell(struct shard *from, uint64_t group, enum status status);
+
 #endif

@@ -22,6 +22,7 @@
 #include "broker/api/fetch_session.h"
 #include "broker/api/request.h"
 #include "broker/net/acceptor.h"
+#include "broker/net/file_range.h"
 #include "broker/peer/liveness.h"
 #include "broker/server/broker.h"
 #include "io/clock.h"
@@ -296,23 +297,28 @@ static void move(struct connection *connection)
     shard_post(home, &connection->move);
 }
 
+static void could_not_write(struct connection *connection, int error)
+{
+    bool has_gone = error == 0 || error == EPIPE || error == ECONNRESET;
+    bool is_told = file_range_failed(connection, error);
+    connection_close(connection, is_told || has_gone ? NULL : strerror(error));
+}
+
 static void write_out(struct connection *connection)
 {
     while (evbuffer_get_length(connection->out) > 0) {
         errno = 0;
         int sent = evbuffer_write(connection->out, connection->fd);
         if (sent > 0) {
+            connection->sent_bytes += (uint64_t)sent;
             continue;
         }
         /* A sendfile that would block is reported as 0, with errno as the kernel set it. */
-        if (errno == EAGAIN || errno == EINTR) {
-            event_add(connection->write_event, NULL);
-        } else {
-            connection_close(connection, sent < 0 && errno != EPIPE && errno != ECONNRESET
-                                             ? strerror(errno)
-                                             : NULL);
+        if (errno != EAGAIN && errno != EINTR) {
+            could_not_write(connection, sent < 0 ? errno : 0);
             return;
         }
+        event_add(connection->write_event, NULL);
         break;
     }
     assert(!connection->closed);
@@ -605,6 +611,7 @@ struct connection *connection_open(struct shard *shard, int fd, const struct lis
     /* Lets file ranges go out with sendfile. */
     evbuffer_set_flags(connection->out, EVBUFFER_FLAG_DRAINS_TO_FD);
     list_init(&connection->requests);
+    list_init(&connection->ranges);
     snprintf(connection->address, sizeof connection->address, "%s", address);
     enter_shard(connection, shard);
     return connection;

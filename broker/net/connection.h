@@ -67,6 +67,8 @@ struct connection {
     struct evbuffer *out;
     struct frame_reader frame;
     struct buffer rest;          /* read, but not begun: too many requests are under way */
+    struct list ranges;          /* of files, in `out` (broker/net/file_range.h) */
+    uint64_t sent_bytes;         /* since the connection was opened */
     struct list requests;        /* struct request, oldest first */
     unsigned request_count;
     uint64_t active_ms;          /* monotonic: last byte read or written */

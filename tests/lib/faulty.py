@@ -3,6 +3,7 @@ preloaded).
 
     with Faulty() as broker:
         broker.fault("EIO")           # or "ENOSPC", "EROFS", "EIO sync", "DELAY 500", "STALL"
+        broker.fault("EIO read /t-0/")  # reads of such paths; "send": only those by sendfile
         broker.heal()
 
 The library is compiled once for each process; without a compiler that raises.

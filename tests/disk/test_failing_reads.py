@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""A disk that does not read (a preloaded library makes reads fail): the log says which file it is."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import cases  # noqa: E402
+from account import log_says  # noqa: E402
+from client import LOST, NONE, Client, batch, read_batches, wait_for  # noqa: E402
+from faulty import Faulty  # noqa: E402
+
+# Little stays in memory for readers.
+FROM_FILES = {"ottla.fetch.tail.bytes": 4096, "checkpoint.interval.ms": 1000}
+
+
+def fill(broker, topic, batches=20):
+    with Client(broker.port) as client:
+        client.create_topic(topic, 1)
+        for _ in range(batches):
+            assert client.produce(topic, 0, batch([b"x" * 20000]))[0] == NONE
+
+
+def fetch(broker, topic):
+    with Client(broker.port, 10) as client:
+        return client.fetch(topic, 0, 0)
+
+
+def log_of(broker):
+    with open(broker.log_path, errors="replace") as log:
+        return log.read()
+
+
+def test_a_file_that_cannot_be_sent_is_named():
+    with Faulty(FROM_FILES) as broker:
+        fill(broker, "t")
+        wait_for("it is read from a file", lambda: cannot_be_sent(broker, "t"))
+        log_says(broker, "ERROR", "/t-0/00000000000000000000.log cannot be read at byte")
+        assert "closing the connection" not in log_of(broker), log_of(broker)
+        broker.heal()
+        assert len(read_batches(fetch(broker, "t").records)) == 20
+
+
+def cannot_be_sent(broker, topic):
+    broker.fault("EIO send /%s-0/" % topic)
+    try:
+        return fetch(broker, topic).error != NONE
+    except LOST:
+        return True
+
+
+OPTIONS = None
+if __name__ == "__main__":
+    cases.main("disk", globals())
