@@ -114,8 +114,8 @@ static bool parse_metadata(struct view bytes, struct uuid *topic_id)
     return good;
 }
 
-/* Compares the topic id in partition.metadata with the one expected. A file that cannot be read
- * counts as missing: it is written again. */
+/* Compares the topic id in partition.metadata with the one expected. A file that has none counts as
+ * missing: it is written again. */
 static enum status check_metadata(const struct partition_log *log, struct listing *listing)
 {
     char path[FILE_PATH_MAX];
@@ -124,7 +124,7 @@ static enum status check_metadata(const struct partition_log *log, struct listin
     snprintf(path, sizeof path, "%.4000s/partition.metadata", listing->directory);
     enum status status = file_read_whole(path, SMALL_FILE_MAX, &text);
     if (status == STATUS_OK && !parse_metadata(buffer_view(&text), &topic_id)) {
-        log_warn("log", "%s cannot be read and is written again", path);
+        log_warn("log", "%s names no topic id and is written again", path);
         listing->has_metadata = false;
     } else if (status == STATUS_OK && !uuid_equal(topic_id, log->identity.topic_id)
         && !uuid_is_zero(log->identity.topic_id)) {

@@ -482,11 +482,13 @@ static void begin(struct group *group)
 static void could_not_open(struct group *group)
 {
     enum status status = group->storage;
-    log_error("group", "group %" PRIu64 " of %s stays offline: %s", group->id,
-              topic_log_name(group), status_text(status));
-    bool is_metadata = group->is_unread && group->topic == NULL;
-    if (status != STATUS_CORRUPT &&
-        (is_metadata || log_dir_probe(group->shard->broker->log_dir, 0) != STATUS_OK)) {
+    log_error("group", "group %" PRIu64 " of %s %s: %s", group->id, topic_log_name(group),
+              group->is_unread ? "cannot be read, which is tried again" : "stays offline",
+              status_text(status));
+    if (group->is_unread && group->topic == NULL) {
+        unread_metadata(group, status);
+    } else if (status != STATUS_CORRUPT &&
+               log_dir_probe(group->shard->broker->log_dir, 0) != STATUS_OK) {
         log_writer_fail(replicas_of(group)->writer, status);
     }
 }

@@ -132,3 +132,10 @@ void unread_tell(struct shard *from, uint64_t group, enum status status)
     unread->mail.run = told;
     shard_post(&broker->shards[group % (unsigned)broker->shard_count], &unread->mail);
 }
+
+void unread_metadata(struct group *group, enum status status)
+{
+    assert(group->topic == NULL && status != STATUS_OK);
+    atomic_store(&group->shard->broker->metadata_is_unread, true);
+    log_writer_fail(group->shard->replicas->writer, status);
+}

@@ -34,4 +34,7 @@ void unread_log(struct group *group, enum status status);
 /* The same from any shard: the group's is told, if it is still there. */
 void unread_tell(struct shard *from, uint64_t group, enum status status);
 
+/* The metadata could not be read: the process is to begin anew. */
+void unread_metadata(struct group *group, enum status status);
+
 #endif

@@ -71,6 +71,7 @@ struct broker {
     atomic_int handing_over;             /* shards that do, at the stop of a node of a cluster */
     _Atomic uint64_t stop_deadline_ms;   /* monotonic */
     _Atomic int storage_failure;         /* enum status of the first failure; 0: none */
+    atomic_bool metadata_is_unread;      /* that failure was a read of the metadata */
     pid_t guard;                         /* broker/server/guard.h; 0: none */
     uint64_t started_ns;
 };

@@ -12,6 +12,7 @@
 #include "base/planted.h"
 #include "broker/group/boot.h"
 #include "broker/group/replicas.h"
+#include "broker/group/unread.h"
 #include "broker/server/cluster.h"
 #include "broker/server/fencing.h"
 #include "broker/server/first_start.h"
@@ -74,7 +75,7 @@ static void read_on(struct metadata_log *log)
         group_fail(log->group, status);
     }
     if (status == STATUS_IO) { /* the process begins anew, until it is read (storage_watch.h) */
-        log_writer_fail(log->group->shard->replicas->writer, status);
+        unread_metadata(log->group, status);
     }
     image_finish(log->image, &log->changes);
 }

@@ -40,7 +40,6 @@ static int wait_for_stop(struct broker *broker, const sigset_t *signals)
             return 0;
         }
         if (storage_watch_recovered(broker)) {
-            log_info("storage", "the disk takes writes again; starting again from what is on it");
             return BROKER_RUN_AGAIN;
         }
     }

@@ -49,9 +49,11 @@ static void tell_all(void *context, enum status status)
     if (!atomic_compare_exchange_strong(&broker->storage_failure, &none, (int)status)) {
         return;
     }
-    log_error("storage", "the data directory %s cannot be written: %s. Clients get "
-              "KAFKA_STORAGE_ERROR; nothing acknowledged is lost. %s",
-              log_dir_path(broker->log_dir), status_text(status), advice(status));
+    bool is_unread = atomic_load(&broker->metadata_is_unread);
+    log_error("storage", "%s %s cannot be %s: %s. Clients get KAFKA_STORAGE_ERROR; nothing "
+              "acknowledged is lost. %s",
+              is_unread ? "the metadata in" : "the data directory", log_dir_path(broker->log_dir),
+              is_unread ? "read" : "written", status_text(status), advice(status));
     for (int i = 0; i < broker->shard_count; i++) {
         struct failure_mail *failure = memory_new_zero(1, sizeof *failure);
         failure->status = status;
@@ -124,5 +126,11 @@ bool storage_watch_recovered(struct broker *broker)
     if (atomic_load(&broker->storage_failure) == STATUS_OK) {
         return false;
     }
-    return log_dir_probe(broker->log_dir, RECOVERED_FREE_BYTES) == STATUS_OK;
+    if (log_dir_probe(broker->log_dir, RECOVERED_FREE_BYTES) != STATUS_OK) {
+        return false;
+    }
+    log_info("storage", "%s; starting again from what is on it",
+             atomic_load(&broker->metadata_is_unread) ? "the disk may be read again by now"
+                                                      : "the disk takes writes again");
+    return true;
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""A disk that does not read (a preloaded library makes reads fail): the log says which file it is."""
+"""A disk that does not read (a preloaded library makes reads fail): the log says which file it is,
+and nothing is taken for damaged.
+"""
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import cases  # noqa: E402
-from account import log_says  # noqa: E402
+from account import Account, log_says  # noqa: E402
 from client import LOST, NONE, Client, batch, read_batches, wait_for  # noqa: E402
 from faulty import Faulty  # noqa: E402
 
@@ -29,6 +31,23 @@ def fetch(broker, topic):
 def log_of(broker):
     with open(broker.log_path, errors="replace") as log:
         return log.read()
+
+
+def test_metadata_that_cannot_be_read_is_called_so():
+    with Faulty() as broker:
+        account = Account(broker.port)
+        account.put_many(100)
+        broker.stop()
+        broker.fault("EIO read /__cluster_metadata-0/")
+        broker.spawn()
+        log_says(broker, "ERROR", "the metadata in", "cannot be read")
+        log_says(broker, "INFO", "the disk may be read again by now")
+        broker.heal()
+        broker.wait_ready()
+        account.wait_until_it_accepts()
+        account.check()
+        assert "cannot be written" not in log_of(broker), log_of(broker)
+        assert "takes writes again" not in log_of(broker), log_of(broker)
 
 
 def test_a_file_that_cannot_be_sent_is_named():
