@@ -44,6 +44,43 @@ def test_the_log_has_no_line_below_its_level():
     assert seen["warn"] == seen["off"] == set(), seen
 
 
+def open_log_files(broker):
+    """The files of the topic t that the broker holds open: logs and their indexes."""
+    folder, found = "/proc/%d/fd" % broker.pid, []
+    for descriptor in os.listdir(folder):
+        try:
+            found.append(os.readlink(os.path.join(folder, descriptor)))
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return [path for path in found if path.startswith(os.path.join(broker.data_dir, "t-"))]
+
+
+def kept_open(settings, partitions=100):
+    """How many stay open when all partitions were written and read."""
+    with Broker({**settings, "ottla.fetch.tail.bytes": 4096, "ottla.shards": 2}) as broker:
+        with Client(broker.port) as client:
+            client.create_topic("t", partitions)
+            for partition in range(partitions):
+                data = batch([b"%d" % partition + b"x" * 400])
+                wait_for("a leader", lambda: client.produce("t", partition, data)[0] == NONE)
+        logs = [os.path.join(broker.data_dir, "t-%d" % number, "0" * 20 + ".log")
+                for number in range(partitions)]
+        wait_for("all logs to be files",
+                 lambda: all(os.path.exists(path) and os.path.getsize(path) for path in logs))
+        with Client(broker.port) as client:
+            for partition in range(partitions):
+                batches = read_batches(client.fetch("t", partition, 0).records)
+                assert batches[0].values[0].startswith(b"%d" % partition), batches
+        return len(open_log_files(broker))
+
+
+def test_log_files_kept_open_are_bounded():
+    few, many = kept_open({"ottla.log.open.files": 16}), kept_open({})
+    print("%d and %d are open" % (few, many))
+    assert few <= 16 + 2, "each of the two loops may round up"
+    assert many >= 100, many
+
+
 def buffers(broker, option):
     """Of the connections to the broker, as the kernel tells (twice what was asked for)."""
     with Client(broker.port):
