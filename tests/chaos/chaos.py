@@ -26,14 +26,13 @@ import register
 import toolchains
 from client import LOST, RETRIABLE, Client, read_batches, wait_for
 from cluster import Cluster, log_bytes
-from faulty import Faulty, shim
+from faulty import CLOCK_SHIM, Faulty, shim
 from faults import SMALL
 from history import History, name_of
 from leash import on_leash
 from register import RegisterClient
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CLOCK_SHIM = os.path.join(HERE, "clock_shim.c")
 TOPIC, PARTITIONS, GROUP = "chaos", 6, "readers"
 PRODUCERS, CONSUMERS, RATE = 3, 2, 250
 HEAL_S = 45

@@ -6,15 +6,19 @@ preloaded).
         broker.fault("EIO read /t-0/")  # reads of such paths; "send": only those by sendfile
         broker.heal()
 
-The library is compiled once for each process; without a compiler that raises.
+And brokers with a clock that a test moves on (HeldClock; tests/chaos/clock_shim.c). Each library is
+compiled once for each process; without a compiler that raises.
 """
 import os
+import struct
 import subprocess
 import tempfile
+import time
 
 from ottla import TOP, Broker
 
 DISK_SHIM = os.path.join(TOP, "tests", "disk", "shim.c")
+CLOCK_SHIM = os.path.join(TOP, "tests", "chaos", "clock_shim.c")
 _built = {}
 
 
@@ -26,6 +30,26 @@ def shim(source=DISK_SHIM):
                         "-shared", "-fPIC", source, "-o", path, "-ldl"], check=True)
         _built[source] = path
     return _built[source]
+
+
+class HeldClock:
+    """The monotonic clock of the processes that have its `env`: from hold() on it stands still, and
+    goes on when it is told to. So no delay of the real world counts."""
+
+    def __init__(self):
+        self.path = os.path.join(tempfile.mkdtemp(prefix="ottla-clock-"), "clock")
+        with open(self.path, "wb") as file:
+            file.write(bytes(16))
+        self.env = {"LD_PRELOAD": shim(CLOCK_SHIM), "CLOCK_OFFSET": self.path}
+
+    def hold(self):
+        self.now_ns = time.monotonic_ns()
+        self.move(0)
+
+    def move(self, by_ms):
+        self.now_ns += by_ms * 1000000
+        with open(self.path, "r+b") as file:
+            os.pwrite(file.fileno(), struct.pack("=q", self.now_ns), 8)
 
 
 class Triggered:
