@@ -1,5 +1,6 @@
-/* IncrementalAlterConfigs (KIP-339) and the older AlterConfigs. Owns nothing. Both requests are
- * brought into one shape; a resource that is named twice is refused each time, as Kafka does. */
+/* IncrementalAlterConfigs (KIP-339) and the older AlterConfigs, which is carried out as one that
+ * sets everything and replaces what was there. Owns nothing. A resource that is named twice is
+ * refused each time, as Kafka does. */
 #include "broker/controller/broker_change.h"
 
 #include <assert.h>
@@ -8,11 +9,11 @@
 #include "broker/config/describe.h"
 
 #define INCREMENTAL incremental_alter_configs_request_alter_configs_resource
+#define INCREMENTAL_CONFIG incremental_alter_configs_request_alterable_config
 #define INCREMENTAL_RESULT incremental_alter_configs_response_alter_configs_resource_response
 #define PLAIN alter_configs_request_alter_configs_resource
 #define PLAIN_RESULT alter_configs_response_alter_configs_resource_response
 
-/* One resource of either request. */
 struct resource {
     struct view name;
     const struct config_wish *wishes;
@@ -22,35 +23,33 @@ struct resource {
 
 struct alterer {
     struct command command;
-    struct resource *resources;
+    const struct incremental_alter_configs_request *request;
     struct refusal *refusals;
     size_t count;
     bool replaces;
-    bool validate_only;
 };
 
 static enum status start(struct alterer *alterer, const struct controller *controller,
-                         struct arena *arena, struct record_list *records, int32_t count)
+                         struct arena *arena, struct record_list *records)
 {
-    assert(count >= 0);
+    int32_t count = alterer->request->resources_count;
     enum status status = command_start(&alterer->command, controller, arena, records);
-    alterer->count = (size_t)count;
-    alterer->resources = arena_take(arena, alterer->count + 1, sizeof *alterer->resources);
+    alterer->count = count < 0 ? 0 : (size_t)count;
     alterer->refusals = arena_take(arena, alterer->count + 1, sizeof *alterer->refusals);
-    bool is_full = alterer->resources == NULL || alterer->refusals == NULL;
-    return is_full ? STATUS_LIMIT : status;
+    return alterer->refusals == NULL ? STATUS_LIMIT : status;
 }
 
 /* Type and name as one key. */
-static struct view resource_key(struct arena *arena, const struct resource *resource)
+static struct view resource_key(struct arena *arena, const struct INCREMENTAL *resource)
 {
-    uint8_t *bytes = arena_take(arena, resource->name.length + 1, 1);
+    struct view name = resource->resource_name;
+    uint8_t *bytes = arena_take(arena, name.length + 1, 1);
     if (bytes == NULL) {
         return VIEW_NULL;
     }
-    bytes[0] = (uint8_t)resource->type;
-    memcpy(bytes + 1, resource->name.data, resource->name.length);
-    return (struct view){bytes, resource->name.length + 1};
+    bytes[0] = (uint8_t)resource->resource_type;
+    memcpy(bytes + 1, name.data, name.length);
+    return (struct view){bytes, name.length + 1};
 }
 
 static enum status mark_repeated(struct alterer *alterer, struct key_set *set)
@@ -61,7 +60,7 @@ static enum status mark_repeated(struct alterer *alterer, struct key_set *set)
         return STATUS_LIMIT;
     }
     for (size_t i = 0; i < alterer->count; i++) {
-        keys[i] = resource_key(arena, &alterer->resources[i]);
+        keys[i] = resource_key(arena, &alterer->request->resources[i]);
         if (keys[i].data == NULL) {
             return STATUS_LIMIT;
         }
@@ -69,24 +68,43 @@ static enum status mark_repeated(struct alterer *alterer, struct key_set *set)
     return key_set_make(arena, keys, alterer->count, set);
 }
 
+/* Null: there is no room. */
+static const struct config_wish *wishes_of(struct alterer *alterer,
+                                           const struct INCREMENTAL *resource)
+{
+    size_t count = resource->configs_count < 0 ? 0 : (size_t)resource->configs_count;
+    struct config_wish *wishes = arena_take(alterer->command.arena, count + 1, sizeof *wishes);
+    for (size_t i = 0; i < count && wishes != NULL; i++) {
+        wishes[i] = (struct config_wish){resource->configs[i].name, resource->configs[i].value,
+                                         resource->configs[i].config_operation};
+    }
+    return wishes;
+}
+
 static enum status alter_one(struct alterer *alterer, size_t at)
 {
-    const struct resource *resource = &alterer->resources[at];
-    if (resource->type == CONFIG_RESOURCE_BROKER) {
-        return broker_change(&alterer->command, resource->name, resource->wishes,
-                             resource->wish_count, alterer->replaces, alterer->validate_only,
+    const struct INCREMENTAL *resource = &alterer->request->resources[at];
+    const struct config_wish *wishes = wishes_of(alterer, resource);
+    bool validate_only = alterer->request->validate_only;
+    if (wishes == NULL) {
+        return STATUS_LIMIT;
+    }
+    if (resource->resource_type == CONFIG_RESOURCE_BROKER) {
+        return broker_change(&alterer->command, resource->resource_name, wishes,
+                             resource->configs_count, alterer->replaces, validate_only,
                              &alterer->refusals[at]);
     }
-    if (resource->type != CONFIG_RESOURCE_TOPIC) {
+    if (resource->resource_type != CONFIG_RESOURCE_TOPIC) {
         alterer->refusals[at] = (struct refusal){
             KAFKA_INVALID_REQUEST,
             arena_format(alterer->command.arena,
                          "Resources of type %d cannot be changed while the broker runs",
-                         resource->type)};
+                         resource->resource_type)};
         return STATUS_OK;
     }
-    return topic_change(&alterer->command, resource->name, resource->wishes, resource->wish_count,
-                        alterer->replaces, alterer->validate_only, &alterer->refusals[at]);
+    return topic_change(&alterer->command, resource->resource_name, wishes,
+                        resource->configs_count, alterer->replaces, validate_only,
+                        &alterer->refusals[at]);
 }
 
 static enum status alter_all(struct alterer *alterer)
@@ -104,39 +122,15 @@ static enum status alter_all(struct alterer *alterer)
     return status;
 }
 
-static enum status read_incremental(struct alterer *alterer,
-                                    const struct incremental_alter_configs_request *request)
-{
-    for (size_t i = 0; i < alterer->count; i++) {
-        const struct INCREMENTAL *from = &request->resources[i];
-        size_t count = from->configs_count < 0 ? 0 : (size_t)from->configs_count;
-        struct config_wish *wishes =
-            arena_take(alterer->command.arena, count + 1, sizeof *wishes);
-        if (wishes == NULL) {
-            return STATUS_LIMIT;
-        }
-        for (size_t j = 0; j < count; j++) {
-            wishes[j] = (struct config_wish){from->configs[j].name, from->configs[j].value,
-                                             from->configs[j].config_operation};
-        }
-        alterer->resources[i] = (struct resource){from->resource_name, wishes, (int32_t)count,
-                                                  from->resource_type};
-    }
-    return STATUS_OK;
-}
-
-enum status controller_incremental_alter_configs(
-    const struct controller *controller, const struct incremental_alter_configs_request *request,
-    struct arena *arena, struct record_list *records,
-    struct incremental_alter_configs_response *response)
+static enum status alter(const struct controller *controller,
+                         const struct incremental_alter_configs_request *request, bool replaces,
+                         struct arena *arena, struct record_list *records,
+                         struct incremental_alter_configs_response *response)
 {
     assert(request != NULL && response != NULL);
-    struct alterer alterer = {.validate_only = request->validate_only};
+    struct alterer alterer = {.request = request, .replaces = replaces};
     *response = incremental_alter_configs_response_default;
-    enum status status = start(&alterer, controller, arena, records, request->resources_count);
-    if (status == STATUS_OK) {
-        status = read_incremental(&alterer, request);
-    }
+    enum status status = start(&alterer, controller, arena, records);
     if (status == STATUS_OK) {
         status = alter_all(&alterer);
     }
@@ -148,30 +142,33 @@ enum status controller_incremental_alter_configs(
         response->responses[response->responses_count++] = (struct INCREMENTAL_RESULT){
             .error_code = (int16_t)alterer.refusals[i].error,
             .error_message = alterer.refusals[i].why,
-            .resource_type = alterer.resources[i].type,
-            .resource_name = alterer.resources[i].name};
+            .resource_type = request->resources[i].resource_type,
+            .resource_name = request->resources[i].resource_name};
     }
     return STATUS_OK;
 }
 
-static enum status read_plain(struct alterer *alterer, const struct alter_configs_request *request)
+enum status controller_incremental_alter_configs(
+    const struct controller *controller, const struct incremental_alter_configs_request *request,
+    struct arena *arena, struct record_list *records,
+    struct incremental_alter_configs_response *response)
 {
-    for (size_t i = 0; i < alterer->count; i++) {
-        const struct PLAIN *from = &request->resources[i];
-        size_t count = from->configs_count < 0 ? 0 : (size_t)from->configs_count;
-        struct config_wish *wishes =
-            arena_take(alterer->command.arena, count + 1, sizeof *wishes);
-        if (wishes == NULL) {
-            return STATUS_LIMIT;
-        }
-        for (size_t j = 0; j < count; j++) {
-            wishes[j] = (struct config_wish){from->configs[j].name, from->configs[j].value,
-                                             CONFIG_OPERATION_SET};
-        }
-        alterer->resources[i] = (struct resource){from->resource_name, wishes, (int32_t)count,
-                                                  from->resource_type};
+    return alter(controller, request, false, arena, records, response);
+}
+
+static bool set_all(struct arena *arena, const struct PLAIN *from, struct INCREMENTAL *to)
+{
+    size_t count = from->configs_count < 0 ? 0 : (size_t)from->configs_count;
+    *to = (struct INCREMENTAL){.resource_type = from->resource_type,
+                               .resource_name = from->resource_name,
+                               .configs = arena_take(arena, count + 1, sizeof *to->configs),
+                               .configs_count = (int32_t)count};
+    for (size_t i = 0; i < count && to->configs != NULL; i++) {
+        to->configs[i] = (struct INCREMENTAL_CONFIG){.name = from->configs[i].name,
+                                                     .config_operation = CONFIG_OPERATION_SET,
+                                                     .value = from->configs[i].value};
     }
-    return STATUS_OK;
+    return to->configs != NULL;
 }
 
 enum status controller_alter_configs(const struct controller *controller,
@@ -179,26 +176,25 @@ enum status controller_alter_configs(const struct controller *controller,
                                      struct arena *arena, struct record_list *records,
                                      struct alter_configs_response *response)
 {
-    assert(request != NULL && response != NULL);
-    struct alterer alterer = {.replaces = true, .validate_only = request->validate_only};
+    struct incremental_alter_configs_response answer;
+    struct incremental_alter_configs_request all = incremental_alter_configs_request_default;
+    size_t count = request->resources_count < 0 ? 0 : (size_t)request->resources_count;
     *response = alter_configs_response_default;
-    enum status status = start(&alterer, controller, arena, records, request->resources_count);
-    if (status == STATUS_OK) {
-        status = read_plain(&alterer, request);
+    all.validate_only = request->validate_only;
+    all.resources = arena_take(arena, count + 1, sizeof *all.resources);
+    response->responses = arena_take(arena, count + 1, sizeof *response->responses);
+    bool is_full = all.resources == NULL || response->responses == NULL;
+    for (size_t i = 0; i < count && !is_full; i++) {
+        is_full = !set_all(arena, &request->resources[i], &all.resources[all.resources_count++]);
     }
-    if (status == STATUS_OK) {
-        status = alter_all(&alterer);
-    }
-    response->responses = arena_take(arena, alterer.count + 1, sizeof *response->responses);
-    if (status != STATUS_OK || response->responses == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < alterer.count; i++) {
+    enum status status =
+        is_full ? STATUS_LIMIT : alter(controller, &all, true, arena, records, &answer);
+    for (int32_t i = 0; status == STATUS_OK && i < answer.responses_count; i++) {
         response->responses[response->responses_count++] = (struct PLAIN_RESULT){
-            .error_code = (int16_t)alterer.refusals[i].error,
-            .error_message = alterer.refusals[i].why,
-            .resource_type = alterer.resources[i].type,
-            .resource_name = alterer.resources[i].name};
+            .error_code = answer.responses[i].error_code,
+            .error_message = answer.responses[i].error_message,
+            .resource_type = answer.responses[i].resource_type,
+            .resource_name = answer.responses[i].resource_name};
     }
-    return STATUS_OK;
+    return status;
 }
