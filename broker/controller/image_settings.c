@@ -69,14 +69,7 @@ struct settings_share *image_settings_share(struct image *image,
 static void renew_topic(struct image *image, struct topic_image *topic,
                         struct image_changes *changes)
 {
-    struct topic_parts parts = {.name = topic->name,
-                                .id = topic->id,
-                                .slots = topic->slots,
-                                .partition_count = topic->partition_count,
-                                .groups = topic->groups,
-                                .group_count = topic->group_count,
-                                .overrides = topic->overrides,
-                                .override_count = topic->override_count};
+    struct topic_parts parts = topic_image_parts(topic);
     struct settings_share *share =
         image_settings_share(image, topic->overrides, topic->override_count);
     image_replace_topic(image, topic, topic_image_new(&parts, share), changes);

@@ -158,13 +158,20 @@ void topic_image_unref(struct topic_image *topic)
     }
 }
 
-size_t topic_image_bytes(const struct topic_image *topic)
+struct topic_parts topic_image_parts(const struct topic_image *topic)
 {
-    struct topic_parts parts = {.name = topic->name,
+    return (struct topic_parts){.name = topic->name,
+                                .id = topic->id,
+                                .slots = topic->slots,
                                 .partition_count = topic->partition_count,
                                 .groups = topic->groups,
                                 .group_count = topic->group_count,
                                 .overrides = topic->overrides,
                                 .override_count = topic->override_count};
+}
+
+size_t topic_image_bytes(const struct topic_image *topic)
+{
+    struct topic_parts parts = topic_image_parts(topic);
     return lay_out(&parts).total;
 }

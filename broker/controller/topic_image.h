@@ -77,6 +77,9 @@ struct topic_image *topic_image_ref(struct topic_image *topic);
 /* One reference less; the last one frees the image. Null is allowed. */
 void topic_image_unref(struct topic_image *topic);
 
+/* What it was made from; valid as long as the image. */
+struct topic_parts topic_image_parts(const struct topic_image *topic);
+
 /* Bytes of memory that the image takes, its shared settings left out. */
 size_t topic_image_bytes(const struct topic_image *topic);
 
