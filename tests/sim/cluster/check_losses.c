@@ -2,15 +2,14 @@
  * has made up for the loss, whatever happens to its process meanwhile (the linker wraps the
  * functions). What is held back, and since when, is seen in what the journals are given. */
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "base/memory.h"
 #include "broker/controller/topic_image.h"
 #include "broker/group/confirm.h"
 #include "broker/group/group_loss.h"
 #include "broker/group/group_move.h"
 #include "broker/group/replicas.h"
 #include "tests/sim/cluster/check.h"
+#include "tests/sim/cluster/growing.h"
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
 
@@ -46,59 +45,35 @@ struct known_move {
     size_t order;
 };
 
-static struct move *moves;
-static size_t move_count;
-static size_t move_capacity;
-static struct known_move *known_moves;
-static size_t known_move_count;
-static size_t known_move_capacity;
-static struct confirmed *confirmed;
-static size_t confirmed_count;
-static size_t confirmed_capacity;
-static struct loss *losses;
-static size_t loss_count;
-static size_t loss_capacity;
+static struct growing moves = {.item_bytes = sizeof(struct move)};
+static struct growing known_moves = {.item_bytes = sizeof(struct known_move)};
+static struct growing confirmed = {.item_bytes = sizeof(struct confirmed)};
+static struct growing losses = {.item_bytes = sizeof(struct loss)};
 
 void check_losses_forget(void)
 {
-    free(moves);
-    moves = NULL;
-    move_count = 0;
-    move_capacity = 0;
-    free(known_moves);
-    known_moves = NULL;
-    known_move_count = 0;
-    known_move_capacity = 0;
-    free(confirmed);
-    confirmed = NULL;
-    confirmed_count = 0;
-    confirmed_capacity = 0;
-    free(losses);
-    losses = NULL;
-    loss_count = 0;
-    loss_capacity = 0;
+    growing_forget(&moves);
+    growing_forget(&known_moves);
+    growing_forget(&confirmed);
+    growing_forget(&losses);
 }
 
 /* The latest one; null: there was none. */
 static struct loss *loss_of(int32_t node, uint64_t group)
 {
-    struct loss *found = NULL;
-    for (size_t i = 0; i < loss_count && found == NULL; i++) {
-        found = losses[i].group == group && losses[i].node == node ? &losses[i] : NULL;
+    for (size_t i = 0; i < losses.count; i++) {
+        struct loss *loss = growing_at(&losses, i);
+        if (loss->group == group && loss->node == node) {
+            return loss;
+        }
     }
-    return found;
+    return NULL;
 }
 
 static void note_loss(int32_t node, uint64_t group)
 {
     struct loss *loss = loss_of(node, group);
-    if (loss == NULL) {
-        if (loss_count == loss_capacity) {
-            loss_capacity = loss_capacity * 2 + 16;
-            losses = memory_resize(losses, loss_capacity, sizeof *losses);
-        }
-        loss = &losses[loss_count++];
-    }
+    loss = loss == NULL ? growing_add(&losses) : loss;
     *loss = (struct loss){.group = group, .node = node, .since_ns = world.now_ns};
 }
 
@@ -143,8 +118,9 @@ void check_losses_submitted(const struct journal_op *op)
 
 void check_losses_disk_lost(int32_t node)
 {
-    for (size_t i = 0; i < loss_count; i++) {
-        losses[i].is_over = losses[i].is_over || losses[i].node == node;
+    for (size_t i = 0; i < losses.count; i++) {
+        struct loss *loss = growing_at(&losses, i);
+        loss->is_over = loss->is_over || loss->node == node;
     }
 }
 
@@ -162,36 +138,29 @@ void check_losses_vote(const struct group *group, const struct raft_message *mes
 /* The place of the group's move among all, from 1. */
 static size_t order_of(const struct group *group)
 {
-    size_t at = 0;
-    while (at < move_count &&
-           (moves[at].group != group->id || moves[at].number != group->move)) {
-        at++;
-    }
-    if (at == move_count) {
-        if (move_count == move_capacity) {
-            move_capacity = move_capacity * 2 + 16;
-            moves = memory_resize(moves, move_capacity, sizeof *moves);
+    for (size_t i = 0; i < moves.count; i++) {
+        const struct move *move = growing_at(&moves, i);
+        if (move->group == group->id && move->number == group->move) {
+            return i + 1;
         }
-        moves[move_count++] = (struct move){.group = group->id, .number = group->move};
     }
-    return at + 1;
+    struct move *move = growing_add(&moves);
+    *move = (struct move){.group = group->id, .number = group->move};
+    return moves.count;
 }
 
 static struct known_move *known_move_of(const struct sim_node *node, uint64_t group)
 {
-    for (size_t i = 0; i < known_move_count; i++) {
-        struct known_move *known = &known_moves[i];
+    struct known_move *known;
+    for (size_t i = 0; i < known_moves.count; i++) {
+        known = growing_at(&known_moves, i);
         if (known->group == group && known->node == node->id && known->life == node->life) {
             return known;
         }
     }
-    if (known_move_count == known_move_capacity) {
-        known_move_capacity = known_move_capacity * 2 + 16;
-        known_moves = memory_resize(known_moves, known_move_capacity, sizeof *known_moves);
-    }
-    known_moves[known_move_count] =
-        (struct known_move){.group = group, .node = node->id, .life = node->life};
-    return &known_moves[known_move_count++];
+    known = growing_add(&known_moves);
+    *known = (struct known_move){.group = group, .node = node->id, .life = node->life};
+    return known;
 }
 
 void __real_group_move_note(struct group *group);
@@ -204,7 +173,8 @@ void __wrap_group_move_note(struct group *group)
     if (group->move != 0) {
         known->order = order_of(group);
     } else if (known->order > 0) {
-        moves[known->order - 1].is_over = true;
+        struct move *move = growing_at(&moves, known->order - 1);
+        move->is_over = true;
     }
 }
 
@@ -214,7 +184,7 @@ static size_t first_move_of(const struct group *group)
     size_t first = order_of(group);
     size_t at = first - 1;
     while (at > 0) {
-        const struct move *before = &moves[--at];
+        const struct move *before = growing_at(&moves, --at);
         if (before->group == group->id && before->is_over) {
             return first;
         }
@@ -243,23 +213,27 @@ void check_losses_voter(const struct group *group, int32_t voter)
                   "voter by what it has of an earlier stay", group->id, voter);
 }
 
+static struct confirmed *confirmed_of(uint64_t group, uint64_t term)
+{
+    struct confirmed *found;
+    for (size_t i = 0; i < confirmed.count; i++) {
+        found = growing_at(&confirmed, i);
+        if (found->group == group && found->term == term) {
+            return found;
+        }
+    }
+    found = growing_add(&confirmed);
+    *found = (struct confirmed){.group = group, .term = term};
+    return found;
+}
+
 void __real_confirms_ready(struct group *group, uint64_t round, uint64_t index);
 void __wrap_confirms_ready(struct group *group, uint64_t round, uint64_t index);
 
 void __wrap_confirms_ready(struct group *group, uint64_t round, uint64_t index)
 {
-    uint64_t term = raft_term(group->raft);
-    size_t at = 0;
-    while (at < confirmed_count &&
-           (confirmed[at].group != group->id || confirmed[at].term != term)) {
-        at++;
-    }
-    if (at == confirmed_capacity) {
-        confirmed_capacity = confirmed_capacity * 2 + 16;
-        confirmed = memory_resize(confirmed, confirmed_capacity, sizeof *confirmed);
-    }
-    confirmed_count += at == confirmed_count;
-    confirmed[at] = (struct confirmed){group->id, term, world.now_ns};
+    struct confirmed *latest = confirmed_of(group->id, raft_term(group->raft));
+    latest->at_ns = world.now_ns;
     __real_confirms_ready(group, round, index);
 }
 
@@ -268,9 +242,9 @@ static bool was_confirmed(uint64_t group, uint64_t term)
 {
     const struct loss *loss = loss_of(node_current()->id, group);
     bool was = false;
-    for (size_t i = 0; i < confirmed_count && loss != NULL && !was; i++) {
-        was = confirmed[i].group == group && confirmed[i].term <= term &&
-              confirmed[i].at_ns >= loss->since_ns;
+    for (size_t i = 0; i < confirmed.count && loss != NULL && !was; i++) {
+        const struct confirmed *one = growing_at(&confirmed, i);
+        was = one->group == group && one->term <= term && one->at_ns >= loss->since_ns;
     }
     return was;
 }

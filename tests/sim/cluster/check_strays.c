@@ -3,14 +3,13 @@
  * after its next turn at the earliest. */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "base/memory.h"
 #include "broker/controller/topic_image.h"
 #include "broker/server/metadata_state.h"
 #include "storage/journal.h"
 #include "storage/log_dir.h"
 #include "tests/sim/cluster/check.h"
+#include "tests/sim/cluster/growing.h"
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/world.h"
 
@@ -22,25 +21,17 @@ struct forgotten {
     uint64_t turns;              /* of the journal, then */
 };
 
-static struct forgotten *list;
-static size_t count;
-static size_t capacity;
+static struct growing list = {.item_bytes = sizeof(struct forgotten)};
 
 void check_strays_forget(void)
 {
-    free(list);
-    list = NULL;
-    count = 0;
-    capacity = 0;
+    growing_forget(&list);
 }
 
 static void note(const struct sim_node *node, uint64_t group)
 {
-    if (count == capacity) {
-        capacity = capacity * 2 + 16;
-        list = memory_resize(list, capacity, sizeof *list);
-    }
-    list[count++] = (struct forgotten){group, node->id, node->life, node->journal_turns};
+    struct forgotten *one = growing_add(&list);
+    *one = (struct forgotten){group, node->id, node->life, node->journal_turns};
 }
 
 void check_strays_submitted(const struct journal_op *op)
@@ -55,9 +46,10 @@ void check_strays_submitted(const struct journal_op *op)
 static bool is_forgotten(const struct sim_node *node, uint64_t group)
 {
     bool found = false;
-    for (size_t i = 0; i < count && !found; i++) {
-        found = list[i].group == group && list[i].node == node->id && list[i].life == node->life &&
-                list[i].turns < node->journal_turns;
+    for (size_t i = 0; i < list.count && !found; i++) {
+        const struct forgotten *one = growing_at(&list, i);
+        found = one->group == group && one->node == node->id && one->life == node->life &&
+                one->turns < node->journal_turns;
     }
     return found;
 }
