@@ -1,123 +1,58 @@
 /* A partition log under power cuts on the simulated disk: what a checkpoint vouches for survives
  * each of many ways in which the cut can fall. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "io/clock.h"
-#include "io/file.h"
-#include "protocol/records.h"
-#include "storage/partition_log.h"
-#include "tests/sim/sim_clock.h"
-#include "tests/sim/sim_file.h"
-#include "tests/unit/runner.h"
+#include "tests/unit/storage/sim_log.h"
 
 enum { WAYS = 200 };
 
-struct fixture {
-    struct log_writer *writer;
-    struct log_shard *shard;
-    struct log_settings settings;
-    struct partition_log *log;
-    struct log_damage damage;
-    int64_t synced;
-};
-
-static void open_at(struct fixture *f, int64_t next_offset, int64_t log_start)
+static void open_at(struct sim_log *f, int64_t next_offset, int64_t log_start)
 {
-    struct log_identity identity = {"/data", "t", 0, {{1}}};
-    struct log_recovery recovery = {next_offset, log_start};
-    ck_assert_int_eq(partition_log_open(f->shard, &identity, &f->settings, &recovery, &f->log,
-        &f->damage), STATUS_OK);
+    ck_assert_int_eq(sim_log_open(f, next_offset, log_start), STATUS_OK);
 }
 
-static void open_shard(struct fixture *f)
+static void open_shard(struct sim_log *f)
 {
-    struct log_writer_settings writer = {.group_min = 1};
     struct log_shard_settings shard = {.write_after_bytes = 1, .direct_from_bytes = 4500,
         .read_lately_ms = 1000};
-    f->writer = log_writer_new(&writer);
-    f->shard = log_shard_new(f->writer, &shard);
+    sim_log_open_shard(f, &shard);
 }
 
-static void close_shard(struct fixture *f)
+static void start(struct sim_log *f, uint64_t seed)
 {
-    partition_log_close(f->log);
-    log_writer_stop(f->writer);
-    log_shard_drain(f->shard);
-    log_shard_free(f->shard);
-    log_writer_free(f->writer);
-}
-
-static void start(struct fixture *f, uint64_t seed)
-{
-    *f = (struct fixture){.settings = log_settings_default()};
+    sim_log_start(f, seed);
     f->settings.segment_bytes = 1000;
-    sim_disk_reset(seed);
-    sim_clock_reset(seed);
-    ck_assert_int_eq(file_make_directory("/data"), STATUS_OK);
-    ck_assert_int_eq(file_sync_directory("/"), STATUS_OK);
     open_shard(f);
     open_at(f, -1, -1);
 }
 
-static void cut_power(struct fixture *f)
+static void cut_power(struct sim_log *f)
 {
     sim_disk_crash_after(0);
     enum status status = file_sync_directory("/data");
     ck_assert_int_eq(status, STATUS_IO);
-    close_shard(f);
+    sim_log_close_shard(f);
     sim_disk_restart();
     open_shard(f);
 }
 
-static void settle(struct fixture *f)
+static void append_of(struct sim_log *f, int64_t producer_id, int32_t sequence)
 {
-    while (log_writer_run_once(f->writer, clock_wall_ms()) || log_shard_drain(f->shard) > 0) {
-    }
+    struct sim_log_batch batch = {1, producer_id, sequence, 300};
+    sim_log_append(f, &batch);
 }
 
-static void append_of(struct fixture *f, int64_t producer_id, int32_t sequence)
-{
-    struct batch_builder builder;
-    struct buffer output = {0};
-    char value[300];
-    memset(value, 'v', sizeof value);
-    batch_builder_start(&builder);
-    builder.header.base_offset = partition_log_end(f->log);
-    builder.header.leader_epoch = 1;
-    builder.header.producer_id = producer_id;
-    builder.header.producer_epoch = producer_id < 0 ? -1 : 0;
-    builder.header.base_sequence = sequence;
-    batch_builder_add(&builder, 5, VIEW_NULL, (struct view){(uint8_t *)value, sizeof value}, NULL,
-        0);
-    batch_builder_finish(&builder, COMPRESS_LEVEL_DEFAULT, &output);
-    struct block *block = block_copy(buffer_view(&output));
-    buffer_free(&output);
-    ck_assert_int_eq(partition_log_append(f->log, slice_of(block, 0, block->capacity),
-        clock_wall_ms()), STATUS_OK);
-    block_unref(block);
-}
-
-static void append(struct fixture *f)
+static void append(struct sim_log *f)
 {
     append_of(f, -1, -1);
 }
 
-static void flushed(void *context, enum status status, int64_t synced_offset)
-{
-    ck_assert_int_eq(status, STATUS_OK);
-    ((struct fixture *)context)->synced = synced_offset;
-}
-
 START_TEST(removed_segments_do_not_take_the_log_with_them)
 {
-    struct fixture f;
+    struct sim_log f;
     start(&f, (uint64_t)_i);
     for (int i = 0; i < 8; i++) {
         append(&f);
     }
-    partition_log_flush(f.log, flushed, &f);
-    settle(&f);
+    sim_log_flush(&f);
     ck_assert_int_eq(f.synced, 8);
     append(&f); /* begins a segment, perhaps written, not synced */
     ck_assert_int_eq(partition_log_delete_records(f.log, 9), STATUS_OK);
@@ -129,14 +64,14 @@ START_TEST(removed_segments_do_not_take_the_log_with_them)
     open_at(&f, 8, 0);
     ck_assert_str_eq(f.damage.file, "");
     ck_assert_int_ge(partition_log_end(f.log), 8);
-    close_shard(&f);
+    sim_log_close_shard(&f);
     sim_disk_reset(0);
 }
 END_TEST
 
 START_TEST(flushed_batches_survive)
 {
-    struct fixture f;
+    struct sim_log f;
     start(&f, (uint64_t)_i + 1000);
     for (int i = 0; i < _i % 20; i++) {
         append(&f);
@@ -145,8 +80,7 @@ START_TEST(flushed_batches_survive)
             log_shard_drain(f.shard);
         }
     }
-    partition_log_flush(f.log, flushed, &f);
-    settle(&f);
+    sim_log_flush(&f);
     ck_assert_int_eq(f.synced, _i % 20);
     for (int i = 0; i < 3; i++) {
         append(&f);
@@ -162,14 +96,14 @@ START_TEST(flushed_batches_survive)
         ck_assert_int_eq(read.base_offset, offset);
         log_read_release(&read);
     }
-    close_shard(&f);
+    sim_log_close_shard(&f);
     sim_disk_reset(0);
 }
 END_TEST
 
 START_TEST(log_without_checkpoint_is_mended_after_a_power_cut)
 {
-    struct fixture f;
+    struct sim_log f;
     start(&f, (uint64_t)_i + 2000);
     for (int i = 0; i < 20; i++) {
         append(&f);
@@ -185,28 +119,26 @@ START_TEST(log_without_checkpoint_is_mended_after_a_power_cut)
     while (partition_log_end(f.log) < 20) {
         append(&f);
     }
-    partition_log_flush(f.log, flushed, &f);
-    settle(&f);
+    sim_log_flush(&f);
     ck_assert_int_eq(f.synced, 20);
-    close_shard(&f);
+    sim_log_close_shard(&f);
     sim_disk_reset(0);
 }
 END_TEST
 
-static void write_unread(struct fixture *f, int batches)
+static void write_unread(struct sim_log *f, int batches)
 {
     partition_log_expect_readers(f->log, false);
     for (int i = 0; i < batches; i++) {
         append(f); /* the first is written alone, the others together */
     }
-    settle(f);
+    sim_log_settle(f);
 }
 
 /* Opens it anew, which checks every batch in the files. */
-static void check_whole(struct fixture *f, int64_t end)
+static void check_whole(struct sim_log *f, int64_t end)
 {
-    partition_log_flush(f->log, flushed, f);
-    settle(f);
+    sim_log_flush(f);
     partition_log_close(f->log);
     open_at(f, -1, -1);
     ck_assert_str_eq(f->damage.file, "");
@@ -215,7 +147,7 @@ static void check_whole(struct fixture *f, int64_t end)
 
 START_TEST(what_nobody_reads_goes_past_the_page_cache)
 {
-    struct fixture f;
+    struct sim_log f;
     start(&f, (uint64_t)_i + 6000);
     f.settings.segment_bytes = 100000;
     write_unread(&f, 1 + _i % 12);
@@ -227,20 +159,19 @@ START_TEST(what_nobody_reads_goes_past_the_page_cache)
     partition_log_expect_readers(f.log, false);
     write_unread(&f, 40);
     ck_assert_uint_gt(sim_disk_direct_bytes(), direct_bytes);
-    partition_log_flush(f.log, flushed, &f);
-    settle(&f);
+    sim_log_flush(&f);
     cut_power(&f);
     open_at(&f, -1, -1);
     ck_assert_str_eq(f.damage.file, "");
     ck_assert_int_eq(partition_log_end(f.log), 71 + _i % 12 * 2);
-    close_shard(&f);
+    sim_log_close_shard(&f);
     sim_disk_reset(0);
 }
 END_TEST
 
 START_TEST(what_is_read_stays_in_the_page_cache)
 {
-    struct fixture f;
+    struct sim_log f;
     struct log_read read;
     start(&f, (uint64_t)_i + 7000);
     f.settings.segment_bytes = 100000;
@@ -257,10 +188,10 @@ START_TEST(what_is_read_stays_in_the_page_cache)
     for (int i = 0; i < 30; i++) {
         append(&f);
     }
-    settle(&f);
+    sim_log_settle(&f);
     ck_assert_uint_eq(sim_disk_direct_bytes(), direct_bytes);
     check_whole(&f, 91);
-    close_shard(&f);
+    sim_log_close_shard(&f);
     sim_disk_reset(0);
 }
 END_TEST
@@ -268,23 +199,22 @@ END_TEST
 /* The process is killed before a sync; the next one's flush has the names to sync too. */
 START_TEST(flush_after_a_restart_makes_older_names_durable)
 {
-    struct fixture f;
+    struct sim_log f;
     start(&f, (uint64_t)_i + 8000);
     for (int i = 0; i < 1 + _i % 8; i++) {
         append(&f);
-        settle(&f);
+        sim_log_settle(&f);
     }
     partition_log_close(f.log);
     open_at(&f, -1, -1);
     append(&f);
-    partition_log_flush(f.log, flushed, &f);
-    settle(&f);
+    sim_log_flush(&f);
     ck_assert_int_eq(f.synced, 2 + _i % 8);
     cut_power(&f);
     open_at(&f, f.synced, 0);
     ck_assert_str_eq(f.damage.file, "");
     ck_assert_int_eq(partition_log_end(f.log), f.synced);
-    close_shard(&f);
+    sim_log_close_shard(&f);
     sim_disk_reset(0);
 }
 END_TEST
@@ -292,17 +222,16 @@ END_TEST
 /* As an install does whose leader begins behind where this log ends. */
 START_TEST(log_that_starts_anew_is_whole_after_a_power_cut)
 {
-    struct fixture f;
+    struct sim_log f;
     start(&f, (uint64_t)_i + 3000);
     for (int i = 0; i < 8; i++) {
         append(&f);
     }
-    partition_log_flush(f.log, flushed, &f);
-    settle(&f);
+    sim_log_flush(&f);
     ck_assert_int_eq(f.synced, 8);
     ck_assert_int_eq(partition_log_reset(f.log, 50), STATUS_OK);
     sim_disk_crash_after(_i % 20);
-    settle(&f);
+    sim_log_settle(&f);
     cut_power(&f);
     f.settings.segment_bytes = 100000;
     open_at(&f, 8, 0);
@@ -317,7 +246,7 @@ START_TEST(log_that_starts_anew_is_whole_after_a_power_cut)
     cut_power(&f);
     open_at(&f, 8, 0);
     ck_assert_str_eq(f.damage.file, "");
-    close_shard(&f);
+    sim_log_close_shard(&f);
     sim_disk_reset(0);
 }
 END_TEST
@@ -325,19 +254,19 @@ END_TEST
 /* The same before there is a checkpoint: an install that was broken off is made again. */
 START_TEST(log_without_checkpoint_starts_anew)
 {
-    struct fixture f;
+    struct sim_log f;
     start(&f, (uint64_t)_i + 4000);
     for (int i = 0; i < 7; i++) {
         append(&f);
-        settle(&f);
+        sim_log_settle(&f);
     }
     ck_assert_int_eq(partition_log_reset(f.log, 50), STATUS_OK);
     sim_disk_crash_after(_i % 20);
-    settle(&f);
+    sim_log_settle(&f);
     cut_power(&f);
     open_at(&f, -1, -1);
     ck_assert_str_eq(f.damage.file, "");
-    close_shard(&f);
+    sim_log_close_shard(&f);
     sim_disk_reset(0);
 }
 END_TEST
@@ -345,21 +274,20 @@ END_TEST
 /* Of the producers from before it, whose batches no replica has any more, a log knows nothing. */
 START_TEST(log_that_starts_anew_forgets_producers)
 {
-    struct fixture f;
+    struct sim_log f;
     start(&f, (uint64_t)_i + 5000);
     for (int i = 0; i < 8; i++) {
         append_of(&f, 7, i);
-        partition_log_flush(f.log, flushed, &f);
-        settle(&f);
+        sim_log_flush(&f);
     }
     ck_assert_int_eq(partition_log_reset(f.log, 50), STATUS_OK);
     sim_disk_crash_after(_i % 30);
-    settle(&f);
+    sim_log_settle(&f);
     cut_power(&f);
     open_at(&f, 8, 0);
     bool is_anew = partition_log_start(f.log) == 50;
     ck_assert_uint_eq(producer_state_count(partition_log_producers(f.log)), is_anew ? 0 : 1);
-    close_shard(&f);
+    sim_log_close_shard(&f);
     sim_disk_reset(0);
 }
 END_TEST
