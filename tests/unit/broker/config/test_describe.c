@@ -186,53 +186,13 @@ START_TEST(groups_and_client_metrics_are_as_in_kafka)
 }
 END_TEST
 
-START_TEST(an_override_comes_first_in_the_synonyms)
+static void row_is(const struct ROW *row, const char *value, enum config_source source,
+                   int32_t synonyms)
 {
-    use_config("log.segment.bytes=4194304");
-    override("segment.bytes", "2097152");
-    struct ROW *row = row_of(describe(CONFIG_RESOURCE_TOPIC, "t"), "segment.bytes");
-    ck_assert(view_is(row->value, "2097152"));
-    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_TOPIC);
-    ck_assert_int_eq(row->synonyms_count, 3);
-    ck_assert(view_is(row->synonyms[0].name, "segment.bytes"));
-    ck_assert(view_is(row->synonyms[1].name, "log.segment.bytes"));
-    ck_assert(view_is(row->synonyms[1].value, "4194304"));
-    ck_assert_int_eq(row->synonyms[1].source, CONFIG_SOURCE_STATIC_BROKER);
-    ck_assert(view_is(row->synonyms[2].value, "1073741824"));
-    ck_assert_int_eq(row->synonyms[2].source, CONFIG_SOURCE_DEFAULT);
+    ck_assert_msg(view_is(row->value, value), "%.*s", VIEW_PRINT(row->value));
+    ck_assert_int_eq(row->config_source, source);
+    ck_assert_int_eq(row->synonyms_count, synonyms);
 }
-END_TEST
-
-START_TEST(what_is_set_while_brokers_run_is_listed)
-{
-    static const char key[] = "leader.replication.throttled.rate";
-    int32_t unset = describe(CONFIG_RESOURCE_BROKER, "1")->configs_count;
-    own_rate = "1000";
-    struct RESULT *result = describe(CONFIG_RESOURCE_BROKER, "1");
-    ck_assert_int_eq(result->configs_count, unset + 1);
-    struct ROW *row = row_of(result, key);
-    ck_assert(view_is(row->value, "1000"));
-    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_DYNAMIC_BROKER);
-    ck_assert_int_eq(row->config_type, CONFIG_TYPE_LONG);
-    ck_assert(!row->read_only && !row->is_sensitive);
-    ck_assert_int_eq(row->synonyms_count, 1);
-    ck_assert_int_eq(describe(CONFIG_RESOURCE_BROKER, "")->configs_count, 0);
-    common_rate = "2000";
-    row = row_of(describe(CONFIG_RESOURCE_BROKER, "1"), key);
-    ck_assert(view_is(row->value, "1000"));
-    ck_assert_int_eq(row->synonyms_count, 2);
-    ck_assert(view_is(row->synonyms[1].value, "2000"));
-    ck_assert_int_eq(row->synonyms[1].source, CONFIG_SOURCE_DYNAMIC_DEFAULT);
-    own_rate = NULL;
-    row = row_of(describe(CONFIG_RESOURCE_BROKER, "1"), key);
-    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_DYNAMIC_DEFAULT);
-    result = describe(CONFIG_RESOURCE_BROKER, "");
-    ck_assert_int_eq(result->configs_count, 1);
-    ck_assert(view_is(result->configs[0].name, key) && view_is(result->configs[0].value, "2000"));
-    ck_assert_int_eq(result->configs[0].config_source, CONFIG_SOURCE_DYNAMIC_DEFAULT);
-    ck_assert_int_eq(result->configs[0].synonyms_count, 1);
-}
-END_TEST
 
 static void synonym_is(const struct ROW *row, int32_t at, const char *name, const char *value,
                        enum config_source source)
@@ -245,6 +205,44 @@ static void synonym_is(const struct ROW *row, int32_t at, const char *name, cons
     ck_assert_int_eq(row->synonyms[at].source, source);
 }
 
+START_TEST(an_override_comes_first_in_the_synonyms)
+{
+    use_config("log.segment.bytes=4194304");
+    override("segment.bytes", "2097152");
+    struct ROW *row = row_of(describe(CONFIG_RESOURCE_TOPIC, "t"), "segment.bytes");
+    row_is(row, "2097152", CONFIG_SOURCE_TOPIC, 3);
+    synonym_is(row, 0, "segment.bytes", "2097152", CONFIG_SOURCE_TOPIC);
+    synonym_is(row, 1, "log.segment.bytes", "4194304", CONFIG_SOURCE_STATIC_BROKER);
+    synonym_is(row, 2, "log.segment.bytes", "1073741824", CONFIG_SOURCE_DEFAULT);
+}
+END_TEST
+
+START_TEST(what_is_set_while_brokers_run_is_listed)
+{
+    static const char key[] = "leader.replication.throttled.rate";
+    int32_t unset = describe(CONFIG_RESOURCE_BROKER, "1")->configs_count;
+    own_rate = "1000";
+    struct RESULT *result = describe(CONFIG_RESOURCE_BROKER, "1");
+    ck_assert_int_eq(result->configs_count, unset + 1);
+    struct ROW *row = row_of(result, key);
+    row_is(row, "1000", CONFIG_SOURCE_DYNAMIC_BROKER, 1);
+    ck_assert_int_eq(row->config_type, CONFIG_TYPE_LONG);
+    ck_assert(!row->read_only && !row->is_sensitive);
+    ck_assert_int_eq(describe(CONFIG_RESOURCE_BROKER, "")->configs_count, 0);
+    common_rate = "2000";
+    row = row_of(describe(CONFIG_RESOURCE_BROKER, "1"), key);
+    row_is(row, "1000", CONFIG_SOURCE_DYNAMIC_BROKER, 2);
+    synonym_is(row, 1, key, "2000", CONFIG_SOURCE_DYNAMIC_DEFAULT);
+    own_rate = NULL;
+    row_is(row_of(describe(CONFIG_RESOURCE_BROKER, "1"), key), "2000",
+           CONFIG_SOURCE_DYNAMIC_DEFAULT, 1);
+    result = describe(CONFIG_RESOURCE_BROKER, "");
+    ck_assert_int_eq(result->configs_count, 1);
+    ck_assert(view_is(result->configs[0].name, key));
+    row_is(&result->configs[0], "2000", CONFIG_SOURCE_DYNAMIC_DEFAULT, 1);
+}
+END_TEST
+
 /* As Kafka 4.4 shows them, log.retention.hours=168 being in its file. */
 START_TEST(topics_show_what_is_set_for_brokers)
 {
@@ -254,29 +252,22 @@ START_TEST(topics_show_what_is_set_for_brokers)
     ck_assert_int_eq(row->synonyms_count, 0);
     common_age = "3600000";
     row = row_of(describe(CONFIG_RESOURCE_TOPIC, "t"), "retention.ms");
-    ck_assert(view_is(row->value, "3600000"));
-    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_DYNAMIC_DEFAULT);
-    ck_assert_int_eq(row->synonyms_count, 3);
+    row_is(row, "3600000", CONFIG_SOURCE_DYNAMIC_DEFAULT, 3);
     synonym_is(row, 0, "log.retention.ms", "3600000", CONFIG_SOURCE_DYNAMIC_DEFAULT);
     synonym_is(row, 1, "log.retention.hours", "168", CONFIG_SOURCE_STATIC_BROKER);
     synonym_is(row, 2, "log.retention.hours", "168", CONFIG_SOURCE_DEFAULT);
     own_age = "-5";
     row = row_of(describe(CONFIG_RESOURCE_BROKER, "1"), "log.retention.ms");
-    ck_assert(view_is(row->value, "-5"));
-    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_DYNAMIC_BROKER);
-    ck_assert_int_eq(row->synonyms_count, 4);
+    row_is(row, "-5", CONFIG_SOURCE_DYNAMIC_BROKER, 4);
     synonym_is(row, 0, "log.retention.ms", "-5", CONFIG_SOURCE_DYNAMIC_BROKER);
     synonym_is(row, 1, "log.retention.ms", "3600000", CONFIG_SOURCE_DYNAMIC_DEFAULT);
     synonym_is(row, 2, "log.retention.hours", "168", CONFIG_SOURCE_STATIC_BROKER);
     override("retention.ms", "9000");
     row = row_of(describe(CONFIG_RESOURCE_TOPIC, "t"), "retention.ms");
-    ck_assert(view_is(row->value, "9000"));
-    ck_assert_int_eq(row->config_source, CONFIG_SOURCE_TOPIC);
-    ck_assert_int_eq(row->synonyms_count, 5);
+    row_is(row, "9000", CONFIG_SOURCE_TOPIC, 5);
     synonym_is(row, 1, "log.retention.ms", "-5", CONFIG_SOURCE_DYNAMIC_BROKER);
-    row = row_of(describe(CONFIG_RESOURCE_BROKER, ""), "log.retention.ms");
-    ck_assert(view_is(row->value, "3600000"));
-    ck_assert_int_eq(row->synonyms_count, 1);
+    row_is(row_of(describe(CONFIG_RESOURCE_BROKER, ""), "log.retention.ms"), "3600000",
+           CONFIG_SOURCE_DYNAMIC_DEFAULT, 1);
 }
 END_TEST
 
