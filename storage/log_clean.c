@@ -471,24 +471,24 @@ static char *doomed_path(const struct log_identity *identity)
     return memory_copy_text(path);
 }
 
-struct log_deletion *partition_log_delete(struct partition_log *log,
+struct log_deletion *log_deletion_new(struct log_shard *shard,
+    const struct log_identity *identity, int64_t file_delete_delay_ms,
     void (*done)(void *context, enum status status), void *context)
 {
     char directory[FILE_PATH_MAX];
     struct log_deletion *deletion = memory_new_zero(1, sizeof *deletion);
-    log_directory_path(&log->identity, directory);
+    log_directory_path(identity, directory);
     deletion->directory = memory_copy_text(directory);
-    deletion->doomed = doomed_path(&log->identity);
-    deletion->data_path = memory_copy_text(log->identity.data_path);
-    deletion->writer = log->shard->writer;
-    deletion->shard = log->shard;
-    deletion->delay_ms = log->settings->file_delete_delay_ms;
-    deletion->now_ms = log->shard->now_ms;
+    deletion->doomed = doomed_path(identity);
+    deletion->data_path = memory_copy_text(identity->data_path);
+    deletion->writer = shard->writer;
+    deletion->shard = shard;
+    deletion->delay_ms = file_delete_delay_ms;
+    deletion->now_ms = shard->now_ms;
     deletion->done = done;
     deletion->context = context;
     deletion->job.run = run_doom;
     deletion->job.done = doomed;
-    partition_log_close(log);
     return deletion;
 }
 

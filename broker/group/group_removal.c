@@ -112,11 +112,8 @@ void group_removal_begin(struct group *group)
     removal->replicas = group->shard->replicas;
     removal->replicas->groups_starting++;
     for (int32_t i = 0; i < group->partition_count; i++) {
-        struct log_deletion *log = partition_remove(group->partitions[i]);
-        if (log != NULL) {
-            removal->logs[removal->log_count++] = log;
-        }
+        removal->logs[removal->log_count++] = partition_remove(group->partitions[i]);
     }
-    assert(removal->log_count <= most);
+    assert(removal->log_count == most);
     group_removal_steps(group, &group->id, 1, remove_logs, removal);
 }

@@ -65,15 +65,13 @@ void partition_end(struct partition *partition)
 
 struct log_deletion *partition_remove(struct partition *partition)
 {
-    struct log_deletion *deletion = NULL;
-    if (partition->log != NULL) {
-        struct replicas *replicas = partition->group->shard->replicas;
-        replicas->groups_starting++;
-        deletion = partition_log_delete(partition->log, renamed, replicas);
-    }
-    partition->log = NULL;
-    partition_wake(partition);
-    return deletion;
+    struct replicas *replicas = partition->group->shard->replicas;
+    struct log_identity identity = topic_log_identity(partition);
+    replicas->groups_starting++;
+    partition_end(partition);
+    return log_deletion_new(replicas->logs, &identity,
+                            partition->group->log_settings.file_delete_delay_ms, renamed,
+                            replicas);
 }
 
 void partition_free(struct partition *partition)

@@ -63,7 +63,8 @@ void partition_free(struct partition *partition);
 /* Closes the log; wakes who watches. */
 void partition_end(struct partition *partition);
 
-/* The same, and its files are to go: log_deletion_begin is the caller's. Null: there is no log. */
+/* The same, and its files are to go, also when they could not be read: log_deletion_begin is the
+ * caller's. */
 struct log_deletion *partition_remove(struct partition *partition);
 
 /* Appends a batch whose header and CRC are checked. `done` runs later, or at once on an error. The

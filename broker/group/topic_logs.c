@@ -75,13 +75,24 @@ struct uuid topic_log_id(const struct group *group)
                                 : group->topic->id;
 }
 
+struct log_identity topic_log_identity(const struct partition *partition)
+{
+    const struct group *group = partition->group;
+    return (struct log_identity){
+        .data_path = log_dir_path(group->shard->broker->log_dir),
+        .topic = topic_log_name(group),
+        .partition = partition->number,
+        .topic_id = topic_log_id(group),
+    };
+}
+
 enum status topic_log_open(struct partition *partition, const struct checkpoint *checkpoint,
                            bool comes_again, struct log_damage *damage)
 {
     struct group *group = partition->group;
-    struct uuid topic_id = topic_log_id(group);
+    struct log_identity identity = topic_log_identity(partition);
     const struct checkpoint_partition *known =
-        checkpoint_find(checkpoint, topic_id, partition->number);
+        checkpoint_find(checkpoint, identity.topic_id, partition->number);
     /* A checkpoint lists every partition that had been written: of others nothing is vouched for,
      * and all of it comes from the journal. Without a checkpoint, unless all of it comes again,
      * everything in the log has to be whole. */
@@ -89,12 +100,6 @@ enum status topic_log_open(struct partition *partition, const struct checkpoint 
     struct log_recovery recovery = {
         .next_offset = known == NULL ? unlisted : known->next_offset,
         .log_start = known == NULL ? unlisted : known->log_start,
-    };
-    struct log_identity identity = {
-        .data_path = log_dir_path(group->shard->broker->log_dir),
-        .topic = topic_log_name(group),
-        .partition = partition->number,
-        .topic_id = topic_id,
     };
     *damage = (struct log_damage){.file = ""};
     struct log_shard *logs = group->shard->replicas->logs;

@@ -22,6 +22,9 @@ int32_t topic_log_next_partition(const struct group *group, int32_t from);
 const char *topic_log_name(const struct group *group);
 struct uuid topic_log_id(const struct group *group);
 
+/* Where the partition's log is; its texts live as long. */
+struct log_identity topic_log_identity(const struct partition *partition);
+
 /* Opens the log of a partition, recovering from what the checkpoint says. `comes_again`: without a
  * checkpoint, what a damaged place in the log hides is to be had from the journal or from others,
  * so that it may be given up. */

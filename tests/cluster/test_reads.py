@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Disks of a cluster that do not read (a preloaded library makes reads fail): another replica leads."""
+"""Disks of a cluster that do not read (a preloaded library makes reads fail): another replica leads,
+and what moves away meanwhile takes its files with it.
+"""
 import os
 import sys
 
@@ -48,6 +50,26 @@ def test_a_leader_that_cannot_send_its_files_hands_over():
         assert len(read_batches(fetch(cluster, now).records)) == BATCHES
         cluster[leader].heal()
         cluster.produce("t", 0, batch([b"after"]))
+
+
+def test_what_cannot_be_read_moves_away_with_its_files():
+    with Cluster(3, FROM_FILES, kind=Faulty) as cluster:
+        fill(cluster)
+        stays = [cluster.wait_leader("t")]
+        stays.append(next(node for node in cluster if node not in stays))
+        leaves = next(node for node in cluster if node not in stays)
+        cluster.stop(leaves)
+        cluster[leaves].fault("EIO read /t-0/")
+        cluster.start(leaves)
+        log_says(cluster[leaves], "ERROR", " of t cannot be read")
+        with cluster.connect(stays[0]) as client:
+            answer = client.call("AlterPartitionReassignments", 1, timeoutMs=20000, topics=[
+                {"name": "t", "partitions": [{"partitionIndex": 0, "replicas": stays}]}])
+        assert answer["errorCode"] == NONE, answer
+        wait_for("its files are gone",
+                 lambda: "t-0" not in os.listdir(cluster[leaves].data_dir))
+        cluster[leaves].heal()
+        assert len(read_batches(fetch(cluster, cluster.wait_leader("t")).records)) == BATCHES
 
 
 if __name__ == "__main__":

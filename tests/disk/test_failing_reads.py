@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A disk that does not read (a preloaded library makes reads fail): the log says which file it is,
-and nothing is taken for damaged.
+nothing is taken for damaged, and what goes meanwhile leaves nothing behind.
 """
 import os
 import sys
@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import cases  # noqa: E402
 from account import Account, log_says  # noqa: E402
-from client import LOST, NONE, Client, batch, read_batches, wait_for  # noqa: E402
+from client import LOST, NONE, STORAGE_ERROR, Client, batch, read_batches, wait_for  # noqa: E402
 from faulty import Faulty  # noqa: E402
 
 # Little stays in memory for readers.
@@ -31,6 +31,25 @@ def fetch(broker, topic):
 def log_of(broker):
     with open(broker.log_path, errors="replace") as log:
         return log.read()
+
+
+def test_a_topic_that_cannot_be_read_is_deleted_with_its_files():
+    with Faulty() as broker:
+        fill(broker, "t")
+        broker.stop()
+        assert "t-0" in os.listdir(broker.data_dir)
+        broker.fault("EIO read /t-0/")
+        broker.start()
+        assert fetch(broker, "t").error == STORAGE_ERROR
+        with Client(broker.port) as client:
+            client.delete_topics(["t"])
+        broker.heal()
+        wait_for("the files of t leave their place",
+                 lambda: "t-0" not in os.listdir(broker.data_dir))
+        fill(broker, "t", 1)
+        assert len(read_batches(fetch(broker, "t").records)) == 1
+        broker.restart()
+        assert len(read_batches(fetch(broker, "t").records)) == 1
 
 
 def test_metadata_that_cannot_be_read_is_called_so():

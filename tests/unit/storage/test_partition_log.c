@@ -20,9 +20,14 @@ struct fixture {
     struct log_damage damage;
 };
 
+static struct log_identity identity_of(const struct fixture *f)
+{
+    return (struct log_identity){f->directory, "topic", 3, topic_id};
+}
+
 static void open_at(struct fixture *f, int64_t next_offset, int64_t log_start)
 {
-    struct log_identity identity = {f->directory, "topic", 3, topic_id};
+    struct log_identity identity = identity_of(f);
     struct log_recovery recovery = {next_offset, log_start};
     ck_assert_int_eq(partition_log_open(f->support.shard, &identity, &f->settings, &recovery,
         &f->log, &f->damage), STATUS_OK);
@@ -349,6 +354,15 @@ static void count_flushed(void *context, enum status status, int64_t synced_offs
     count_done(context, status);
 }
 
+/* Closes the log; its files wait for log_deletion_begin. */
+static struct log_deletion *delete_log(struct fixture *f, int *done)
+{
+    struct log_identity identity = identity_of(f);
+    partition_log_close(f->log);
+    return log_deletion_new(f->support.shard, &identity, f->settings.file_delete_delay_ms,
+        done == NULL ? NULL : count_done, done);
+}
+
 START_TEST(deleted_partition_leaves_its_name_at_once_and_the_disk_later)
 {
     struct fixture f;
@@ -357,11 +371,11 @@ START_TEST(deleted_partition_leaves_its_name_at_once_and_the_disk_later)
     append_many(&f, 10, 3, 200);
     support_pass(&f.support, 1000);
     append_many(&f, 10, 3, 200);
-    log_deletion_begin(partition_log_delete(f.log, NULL, NULL), STATUS_IO);
+    log_deletion_begin(delete_log(&f, NULL), STATUS_IO);
     support_settle(&f.support);
     ck_assert(file_exists(support_path(f.directory, "topic-3")));
     open_at(&f, -1, -1);
-    struct log_deletion *deletion = partition_log_delete(f.log, count_done, &done);
+    struct log_deletion *deletion = delete_log(&f, &done);
     support_settle(&f.support);
     ck_assert_int_eq(done, 0);
     ck_assert(file_exists(support_path(f.directory, "topic-3")));
@@ -375,7 +389,7 @@ START_TEST(deleted_partition_leaves_its_name_at_once_and_the_disk_later)
     support_pass(&f.support, 1000);
     support_pass(&f.support, 120000);
     ck_assert_int_eq(read_through(&f, 0, 1000), 1);
-    log_deletion_begin(partition_log_delete(f.log, NULL, NULL), STATUS_OK);
+    log_deletion_begin(delete_log(&f, NULL), STATUS_OK);
     support_shard_close(&f.support);
     support_clean(f.directory);
 }
