@@ -90,6 +90,7 @@
     BUG(SNAPSHOT_LACKS_VOTERS, "snapshots of the metadata do not say who votes on it") \
     BUG(REFUSED_FORGOTTEN, "what comes behind a producer's refused batch is out of order") \
     BUG(FIRST_VOTERS_AGAIN, "metadata without a checkpoint begin with their first voters") \
+    BUG(WRITE_BORROWS, "what waits for the end of a turn to be written does not hold its bytes") \
     BUG(UNREAD_STAYS, "a group that could not be read stays offline when the disk reads again") \
     BUG(REGISTERED_IN_SNAPSHOT, "groups behind the registration in a snapshot count as new")
 

@@ -41,7 +41,7 @@ static struct group_write *write_new(struct group *group, size_t record_count)
 static void write_free(struct group_write *write)
 {
     for (size_t i = 0; i < write->op.record_count; i++) {
-        if (write->records[i].payload.block != NULL) {
+        if (write->records[i].payload.block != NULL && !planted(PLANT_WRITE_BORROWS)) {
             block_unref(write->records[i].payload.block);
         }
     }
@@ -128,7 +128,7 @@ void group_journal_append(struct group *group, uint64_t first, uint64_t last, ui
             .index = entry->index,
             .payload = entry->payload,
         };
-        if (entry->payload.block != NULL) {
+        if (entry->payload.block != NULL && !planted(PLANT_WRITE_BORROWS)) {
             block_ref(entry->payload.block); /* Raft may drop the entry within this turn */
         }
     }

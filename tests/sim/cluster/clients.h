@@ -66,6 +66,7 @@ struct mover {
     struct wanted wanted[MODEL_PARTITIONS];
     int32_t asked[REPLICAS_MOST]; /* in the move under way */
     bool cancels;                /* the one under way */
+    bool repeats;                /* another one comes soon, perhaps just when this one ends */
     int partition_count;         /* that were asked for */
 };
 

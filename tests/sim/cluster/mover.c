@@ -16,7 +16,7 @@
 
 enum {
     ALTER_VERSION = 1, LIST_VERSION = 0, ELECT_VERSION = 2, GROW_VERSION = 3,
-    TIMEOUT_MS = 2000, PACE_MS = 1500, PARTITIONS_MOST = 7,
+    TIMEOUT_MS = 2000, PACE_MS = 1500, AGAIN_MS = 600, PARTITIONS_MOST = 7,
     DOUBT_MS = 15000             /* so long may a try that nobody answered still take effect */
 };
 
@@ -25,7 +25,7 @@ static void end_turn(struct client *client, const int16_t *error, const char *wh
     world_require(error == NULL || *error == KAFKA_NONE || client_may_retry(*error),
                   "%s of partition %d: error %d", what, client->partition,
                   error == NULL ? 0 : *error);
-    client_later(client, PACE_MS);
+    client_later(client, client->mover.repeats ? AGAIN_MS : PACE_MS);
 }
 
 /* ---- Moves --------------------------------------------------------------------------------- */
@@ -51,6 +51,7 @@ static void altered(void *owner, const void *message)
     }
     if (error == KAFKA_NONE) {
         note_asked(client);
+        client->mover.repeats = world_chance(3);
     } else if (client_may_retry(error)) {
         client->mover.wanted[client->partition].doubt_ns = world.now_ns;
         client->mover.wanted[client->partition].is_known = false;
@@ -236,6 +237,11 @@ void mover_next(struct client *client)
     }
     if (clients_are_stopping()) {
         list(client);
+        return;
+    }
+    if (client->mover.repeats) {
+        client->mover.repeats = false;
+        alter(client, false);
         return;
     }
     client->partition = (int)world_random(MODEL_PARTITIONS);

@@ -12,7 +12,6 @@
 
 enum {
     LEAST_DELAY_US = 30,
-    LOOK_AGAIN_MS = 10,
     PROBES_MS = 4000,
     PATIENCE_MS = 2000,      /* then what is not delivered breaks the connection */
     ACCEPT = 1, BYTES = 2, CLOSE = 3
@@ -217,7 +216,7 @@ void network_look_again(void)
         for (int side = 0; side < 2; side++) {
             if (wire->pipes[side].blocked && !wire->dead) {
                 wire->pipes[side].blocked = false;
-                schedule(wire, side, world_random((uint64_t)LOOK_AGAIN_MS * MS_NS));
+                schedule(wire, side, world_random((uint64_t)NETWORK_LOOK_AGAIN_MS * MS_NS));
             }
         }
     }

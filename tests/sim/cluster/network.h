@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NODES_MAX = 8, CLIENT_PLACE = 100, PLACES_MAX = 132 };
+enum {
+    NODES_MAX = 8, CLIENT_PLACE = 100, PLACES_MAX = 132,
+    NETWORK_LOOK_AGAIN_MS = 10   /* what was held back comes within that */
+};
 
 struct wire;
 

@@ -75,7 +75,11 @@ void node_leave_place(int place)
     if (node != NULL) {
         leave();
         node->is_running = false;
-        run_node(node);
+        if (node->gathers_ns > world.now_ns) {
+            node_wake(node, node->gathers_ns - world.now_ns);
+        } else {
+            run_node(node);
+        }
     }
 }
 
@@ -183,6 +187,11 @@ static void run_node(struct sim_node *node)
     }
     if (node->is_paused) {
         node->missed = true;
+        return;
+    }
+    if (node->gathers_ns > world.now_ns) {
+        node->run_ns = UINT64_MAX;
+        node_wake(node, node->gathers_ns - world.now_ns);
         return;
     }
     enter(node);
@@ -306,6 +315,7 @@ static void end_process(struct sim_node *node, bool vanishes, bool loses)
     node->is_running = false;
     node->is_paused = false;
     node->missed = false;
+    node->gathers_ns = 0;
     node->life++;
     forget_calls(node);
 }
@@ -511,6 +521,8 @@ void node_pause(struct sim_node *node, bool paused)
     world_say("node %d %s", node->id, paused ? "is paused" : "goes on");
     node->is_paused = paused;
     if (!paused) {
+        bool gathers = world_chance(2);
+        node->gathers_ns = gathers ? world.now_ns + NETWORK_LOOK_AGAIN_MS * (uint64_t)MS_NS : 0;
         network_look_again();
     }
     if (!paused && node->missed) {

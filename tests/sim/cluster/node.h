@@ -40,6 +40,7 @@ struct sim_node {
     bool lost_disk;              /* or a part of it, and has not caught up since */
     bool is_away;                /* and no fault's end starts it */
     bool missed;                 /* something was due while it was paused */
+    uint64_t gathers_ns;         /* it reads until then, and runs its loops once for all of it */
     bool bad_disk;               /* it fails or is full, so that a start may fail */
     bool is_running;             /* its loops are being run now */
     uint64_t run_ns;             /* when it is to be run next; UINT64_MAX: not known */
