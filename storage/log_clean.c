@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "io/random.h"
 #include "storage/log_content.h"
+#include "storage/log_dir.h"
 
 /* Segments ---------------------------------------------------------------------------------- */
 
@@ -403,6 +404,7 @@ struct log_deletion {
     struct log_writer *writer;
     struct log_shard *shard;
     char *directory;
+    struct uuid topic_id;
     char *doomed;     /* its new name */
     char *data_path;
     int64_t delay_ms;
@@ -411,9 +413,21 @@ struct log_deletion {
     void *context;
 };
 
+/* The log could not be opened for that, or not at all. */
+static bool is_anothers(const struct log_deletion *deletion)
+{
+    struct uuid found = log_dir_topic_id(deletion->directory);
+    return !uuid_is_zero(found) && !uuid_is_zero(deletion->topic_id)
+        && !uuid_equal(found, deletion->topic_id);
+}
+
 static enum status run_doom(struct log_job *job)
 {
     struct log_deletion *deletion = container_of(job, struct log_deletion, job);
+    if (is_anothers(deletion)) {
+        log_warn("log", "%s belongs to another topic of that name and stays", deletion->directory);
+        return STATUS_OK;
+    }
     enum status status = file_rename(deletion->directory, deletion->doomed);
     if (status == STATUS_NOT_FOUND) {
         return STATUS_OK; /* it was never written */
@@ -479,6 +493,7 @@ struct log_deletion *log_deletion_new(struct log_shard *shard,
     struct log_deletion *deletion = memory_new_zero(1, sizeof *deletion);
     log_directory_path(identity, directory);
     deletion->directory = memory_copy_text(directory);
+    deletion->topic_id = identity->topic_id;
     deletion->doomed = doomed_path(identity);
     deletion->data_path = memory_copy_text(identity->data_path);
     deletion->writer = shard->writer;

@@ -311,8 +311,7 @@ static bool split_name(const char *name, char topic[TOPIC_NAME_MAX + 1], int32_t
     return true;
 }
 
-/* The topic id in a directory's partition.metadata; zero when there is none. */
-static struct uuid read_topic_id(const char *directory)
+struct uuid log_dir_topic_id(const char *directory)
 {
     char path[FILE_PATH_MAX];
     struct buffer bytes = {0};
@@ -346,7 +345,7 @@ static bool visit_partition(void *context, const char *name, bool is_directory)
     struct log_dir_partition partition = {.topic = topic};
     if (is_directory && split_name(name, topic, &partition.partition)) {
         inside(visit->dir->path, name, path);
-        partition.topic_id = read_topic_id(path);
+        partition.topic_id = log_dir_topic_id(path);
         visit->each(visit->context, &partition);
     }
     return true;

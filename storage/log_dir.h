@@ -73,6 +73,10 @@ struct log_dir_partition {
     struct uuid topic_id; /* from partition.metadata; zero when it has none */
 };
 
+/* The topic id in the partition.metadata of a partition's directory; zero when there is none, or it
+ * cannot be read. */
+struct uuid log_dir_topic_id(const char *directory);
+
 /* Calls `each` for every partition directory that is not being deleted. */
 MUST_USE enum status log_dir_each_partition(struct log_dir *dir,
     void (*each)(void *context, const struct log_dir_partition *partition), void *context);

@@ -96,8 +96,8 @@ void partition_log_close(struct partition_log *log);
 /* Deletes a partition, whether its log could be opened or not; one that is open is to be closed.
  * When the caller says with log_deletion_begin that the files may go, the log writer renames the
  * directory to TOPIC-N.ID-delete and, file_delete_delay_ms later, removes it. With another status
- * than STATUS_OK the files stay. `done` (may be null) runs on the shard after the rename, or gets
- * that status. */
+ * than STATUS_OK the files stay, and so do those of another topic of that name. `done` (may be
+ * null) runs on the shard after the rename, or gets that status. */
 struct log_deletion *log_deletion_new(struct log_shard *shard,
     const struct log_identity *identity, int64_t file_delete_delay_ms,
     void (*done)(void *context, enum status status), void *context);

@@ -395,6 +395,26 @@ START_TEST(deleted_partition_leaves_its_name_at_once_and_the_disk_later)
 }
 END_TEST
 
+START_TEST(a_directory_of_another_topic_stays)
+{
+    struct fixture f;
+    start(&f, NULL);
+    append_many(&f, 1, 1, 10);
+    support_pass(&f.support, 1000);
+    partition_log_close(f.log);
+    struct log_identity identity = identity_of(&f);
+    identity.topic_id.bytes[0]++;
+    struct log_recovery recovery = {-1, -1};
+    ck_assert_int_eq(partition_log_open(f.support.shard, &identity, &f.settings, &recovery,
+        &f.log, &f.damage), STATUS_INVALID);
+    log_deletion_begin(log_deletion_new(f.support.shard, &identity, 0, NULL, NULL), STATUS_OK);
+    support_pass(&f.support, 120000);
+    open_at(&f, -1, -1);
+    ck_assert_int_eq(partition_log_end(f.log), 1);
+    stop(&f);
+}
+END_TEST
+
 START_TEST(reset_starts_again_at_an_offset)
 {
     struct fixture f;
@@ -475,6 +495,7 @@ int main(void)
     tcase_add_test(tests, memory_is_given_up_over_the_budget);
     tcase_add_test(tests, reads_survive_the_deletion_of_what_they_read);
     tcase_add_test(tests, deleted_partition_leaves_its_name_at_once_and_the_disk_later);
+    tcase_add_test(tests, a_directory_of_another_topic_stays);
     tcase_add_test(tests, reset_starts_again_at_an_offset);
     tcase_add_test(tests, reset_lets_a_flush_that_waits_end_well);
     tcase_add_test(tests, reset_forgets_producers_for_good);
