@@ -1,6 +1,6 @@
-/* PeerLeaders: another node says which groups it leads, and which of their replicas lag. Each shard
- * takes over what concerns its groups, as it alone may write their entries in the directory. There
- * is no answer. */
+/* PeerLeaders: another node says which groups it leads, and which of their replicas lag, or that it
+ * leads one no more. Each shard takes over what concerns its groups, as it alone may write their
+ * entries in the directory. There is no answer. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -17,6 +17,7 @@ struct told_leader {
     uint64_t group;
     int32_t epoch;
     uint64_t lag;
+    bool leads;
 };
 
 struct leaders_leg {
@@ -30,10 +31,15 @@ static void arrived(struct shard *shard, struct mail *mail)
 {
     struct leaders_leg *leg = container_of(mail, struct leaders_leg, mail);
     assert(leg->leader != shard->broker->node_id);
+    struct directory *directory = &shard->broker->directory;
     for (size_t i = 0; i < leg->count; i++) {
-        directory_set_told(&shard->broker->directory, leg->told[i].group, leg->leader,
-                           leg->told[i].epoch, leg->told[i].lag);
-        awaited_end(shard->replicas, leg->told[i].group);
+        const struct told_leader *told = &leg->told[i];
+        if (told->leads) {
+            directory_set_told(directory, told->group, leg->leader, told->epoch, told->lag);
+            awaited_end(shard->replicas, told->group);
+        } else {
+            directory_set_ended(directory, told->group, leg->leader, told->epoch);
+        }
     }
     free(leg);
 }
@@ -70,7 +76,8 @@ static void post_leg(const struct request *request, struct shard *shard)
             leg->told[leg->count++] =
                 (struct told_leader){.group = (uint64_t)wire->leaders[i].group,
                                      .epoch = wire->leaders[i].epoch,
-                                     .lag = (uint64_t)wire->leaders[i].lag};
+                                     .lag = (uint64_t)wire->leaders[i].lag,
+                                     .leads = wire->leaders[i].leads};
         }
     }
     shard_post(shard, &leg->mail);

@@ -62,6 +62,16 @@ void directory_set_told(struct directory *directory, uint64_t group_id, int32_t 
     }
 }
 
+void directory_set_ended(struct directory *directory, uint64_t group_id, int32_t leader,
+                         int32_t epoch)
+{
+    struct group_leader known = directory_get(directory, group_id);
+    assert(leader >= 0);
+    if (known.leader == leader && known.epoch == epoch) {
+        directory_set(directory, group_id, -1, epoch);
+    }
+}
+
 struct group_leader directory_get(const struct directory *directory, uint64_t group_id)
 {
     struct directory_page *page = page_of(directory, group_id);

@@ -2,8 +2,9 @@
  * state.
  *
  * An epoch has one leader, so who leads it by its own word, or by Raft's, stays here until a later
- * epoch is known: a replica that hears nobody any more does not take that back, as the leader need
- * not say it again. Whether it lives is another question (peers_is_alive), for whoever asks.
+ * epoch is known or it says itself that it leads no more: a replica that hears nobody any more does
+ * not take that back, as the leader need not say it again. Whether it lives is another question
+ * (peers_is_alive), for whoever asks.
  *
  * Group ids are small dense numbers that are never used twice, so this is a growing array of
  * pages. The group's shard writes, everybody reads; there are no locks.
@@ -49,6 +50,11 @@ void directory_set_lag(struct directory *directory, uint64_t group_id, uint64_t 
  * Only the group's own shard. */
 void directory_set_told(struct directory *directory, uint64_t group_id, int32_t leader,
                         int32_t epoch, uint64_t lag);
+
+/* Another node says that it led in this epoch and does so no more: nobody leads, unless a later
+ * epoch is known. Only the group's own shard. */
+void directory_set_ended(struct directory *directory, uint64_t group_id, int32_t leader,
+                         int32_t epoch);
 
 /* Who leads, as last told; {-1, -1} for a group that is not known. */
 struct group_leader directory_get(const struct directory *directory, uint64_t group_id);

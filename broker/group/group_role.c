@@ -83,9 +83,21 @@ void group_lead_when_ready(struct group *group)
     }
 }
 
+/* A later epoch will tell who leads itself; without one, as when no majority is there, nobody
+ * might for long. */
+static void tell_end(const struct group *group)
+{
+    int32_t epoch = (int32_t)raft_term(group->raft);
+    struct group_leader known = directory_get(&group->shard->broker->directory, group->id);
+    if (group->leads && known.leader == group->shard->broker->node_id && known.epoch == epoch) {
+        peers_tell_end(group->shard, group->id, epoch);
+    }
+}
+
 void group_stop_leading(struct group *group)
 {
     bool led = group->leads;
+    tell_end(group);
     group->leads = false;
     group_tell_role(group);
     if (!led) {

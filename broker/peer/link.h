@@ -90,7 +90,7 @@ void link_free(struct peer_link *link);
 /* Collects for the end of this turn; dropped when the link is not up, or (Raft) full. */
 void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_message *message,
                     struct payload_place place);
-void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch, uint64_t lag);
+void link_send_leader(struct peer_link *link, const struct peer_leaders_request_leader *leader);
 
 /* Collects a request; `body` is copied. Returns its correlation id. The link is up. */
 int32_t link_request(struct peer_link *link, int16_t api_key, int16_t api_version,

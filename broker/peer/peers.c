@@ -188,12 +188,32 @@ void peers_send(struct shard *shard, uint64_t group, const struct raft_message *
     }
 }
 
-void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch, uint64_t lag)
+static struct peer_leaders_request_leader leads(uint64_t group, int32_t epoch, uint64_t lag)
+{
+    return (struct peer_leaders_request_leader){
+        .group = (int64_t)group, .epoch = epoch, .lag = (int64_t)lag, .leads = true};
+}
+
+static void tell_all(struct shard *shard, const struct peer_leaders_request_leader *leader)
 {
     struct peers *peers = shard->peers;
     for (struct list_link *at = list_first(&peers->links); at != NULL;
          at = list_next(&peers->links, at)) {
-        link_send_leader(container_of(at, struct peer_link, link), group, epoch, lag);
+        link_send_leader(container_of(at, struct peer_link, link), leader);
+    }
+}
+
+void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch, uint64_t lag)
+{
+    struct peer_leaders_request_leader leader = leads(group, epoch, lag);
+    tell_all(shard, &leader);
+}
+
+void peers_tell_end(struct shard *shard, uint64_t group, int32_t epoch)
+{
+    struct peer_leaders_request_leader leader = {.group = (int64_t)group, .epoch = epoch};
+    if (shard->peers != NULL) { /* they end before the groups do */
+        tell_all(shard, &leader);
     }
 }
 
@@ -274,7 +294,8 @@ void peers_met(const struct peer_link *link, int32_t node, struct view cluster_i
 
 static void tell_led(void *context, uint64_t group, int32_t epoch, uint64_t lag)
 {
-    link_send_leader(context, group, epoch, lag);
+    struct peer_leaders_request_leader leader = leads(group, epoch, lag);
+    link_send_leader(context, &leader);
 }
 
 void peers_link_up(struct peer_link *link)

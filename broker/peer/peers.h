@@ -82,6 +82,9 @@ void peers_cancel(struct shard *shard, struct peer_call *call);
  * every other node is told, and told again when a link to it is made (replicas_each_led). */
 void peers_tell_leader(struct shard *shard, uint64_t group, int32_t epoch, uint64_t lag);
 
+/* This node led the group in this epoch and does so no more, and knows of nobody else who does. */
+void peers_tell_end(struct shard *shard, uint64_t group, int32_t epoch);
+
 /* The node has just said hello to this shard's counterpart, and that it is reached there (port 0:
  * it did not say): nobody has to wait for the next try of its link, nor until its address is
  * recorded. A node that nobody has recorded gets a link as long as it is heard. Any thread. */

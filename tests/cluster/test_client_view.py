@@ -258,6 +258,18 @@ def test_a_node_that_says_nothing_is_not_told_as_leader():
         cluster.produce("t", 0, batch([b"x"]))
 
 
+def test_who_leads_no_more_is_told_by_nobody():
+    """Of two replicas one is gone: the other one has no majority, and says so to those without."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("t", 3, 2)
+        leader = cluster.wait_leader("t")
+        replicas = cluster.partition(leader, "t", 0)["replicaNodes"]
+        cluster.kill(next(node for node in replicas if node != leader))
+        for node in cluster.running():
+            wait_for("no leader told by node %d" % node,
+                     lambda: cluster.partition(node, "t", 0)["leaderId"] == -1)
+
+
 def test_brokers_that_do_not_vote_on_metadata_are_told_and_lead_like_the_others():
     with Cluster(5, voters=3) as cluster:
         for node in cluster:

@@ -226,7 +226,7 @@ void link_send_raft(struct peer_link *link, uint64_t group, const struct raft_me
     }
 }
 
-void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch, uint64_t lag)
+void link_send_leader(struct peer_link *link, const struct peer_leaders_request_leader *leader)
 {
     if (link->state != LINK_UP) {
         return;
@@ -236,9 +236,7 @@ void link_send_leader(struct peer_link *link, uint64_t group, int32_t epoch, uin
         link->leaders =
             memory_resize(link->leaders, link->leader_capacity, sizeof *link->leaders);
     }
-    link->leaders[link->leader_count++] =
-        (struct peer_leaders_request_leader){
-            .group = (int64_t)group, .epoch = epoch, .lag = (int64_t)lag};
+    link->leaders[link->leader_count++] = *leader;
     peers_due(link);
 }
 

@@ -46,12 +46,32 @@ START_TEST(what_another_node_says_holds_unless_it_is_old)
 }
 END_TEST
 
+START_TEST(who_leads_no_more_says_so_of_one_epoch)
+{
+    struct directory *directory = calloc(1, sizeof *directory);
+    directory_set_ended(directory, 2000, 3, 7); /* a group that is not known */
+    directory_set_told(directory, 2000, 3, 7, 5);
+    directory_set_ended(directory, 2000, 3, 6);
+    directory_set_ended(directory, 2000, 2, 7);
+    ck_assert_int_eq(directory_get(directory, 2000).leader, 3);
+    directory_set_ended(directory, 2000, 3, 7);
+    ck_assert_int_eq(directory_get(directory, 2000).leader, -1);
+    ck_assert_int_eq(directory_get(directory, 2000).epoch, 7);
+    directory_set_told(directory, 2000, 2, 8, 5);
+    directory_set_ended(directory, 2000, 3, 7);
+    ck_assert_int_eq(directory_get(directory, 2000).leader, 2);
+    directory_free(directory);
+    free(directory);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("directory");
     TCase *tests = tcase_create("directory");
     tcase_add_test(tests, leaders_are_as_last_told);
     tcase_add_test(tests, what_another_node_says_holds_unless_it_is_old);
+    tcase_add_test(tests, who_leads_no_more_says_so_of_one_epoch);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

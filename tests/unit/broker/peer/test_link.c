@@ -278,6 +278,10 @@ START_TEST(leaders_are_told)
     peers_tell_leader(&world.nodes[0]->broker.shards[1], 5, 4, 0);
     RUN_UNTIL(&world, leader(world.nodes[1], 5).epoch == 4);
     ck_assert_int_eq(leader(world.nodes[1], 7).epoch, 9);
+    peers_tell_end(&world.nodes[0]->broker.shards[1], 5, 3);
+    peers_tell_end(&world.nodes[0]->broker.shards[1], 7, 9);
+    RUN_UNTIL(&world, leader(world.nodes[1], 7).leader == -1);
+    ck_assert_int_eq(leader(world.nodes[1], 5).leader, 1); /* again, in a later one */
     close_world(&world);
 }
 END_TEST
