@@ -252,7 +252,7 @@ def test_a_node_that_says_nothing_is_not_told_as_leader():
         cluster.create_topic("t", 3, 3)
         silent = cluster.wait_leader("t")
         cluster.freeze(silent)
-        leader = cluster.wait_leader("t", other_than=silent)
+        leader = cluster.wait_leader("t", other_than=silent, timeout_s=5)
         cluster.resume(silent)
         assert cluster.wait_leader("t", nodes=list(cluster)) in (leader, silent)
         cluster.produce("t", 0, batch([b"x"]))

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import cases  # noqa: E402
 from client import wait_for  # noqa: E402
-from cluster import STOP_S, Cluster  # noqa: E402
+from cluster import Cluster  # noqa: E402
 from faulty import HeldClock  # noqa: E402
 from ottla import Broker, free_port  # noqa: E402
 
@@ -114,9 +114,12 @@ def test_three_nodes_link_to_each_other():
 def test_node_that_is_killed_is_lost_at_once():
     with Nodes() as nodes:
         nodes.wait_linked([1, 2, 3])
+        begin = time.monotonic()
         nodes.cluster.kill(3)
         for node in (1, 2):  # and not by its silence
             nodes.wait_log(node, "node 3 is lost: its connections broke")
+        took = time.monotonic() - begin
+        assert took < 0.4, "it took %.2f s" % took
         since = nodes.mark(1)
         nodes.cluster[3].spawn()
         nodes.wait_log(1, "linked to node 3 ", since)
@@ -182,7 +185,7 @@ def test_name_without_address_holds_nobody_up():
         nodes.wait_log(1, "no link to node 3 at nobody.invalid:9093", timeout_s=30.0)
 
 
-def test_nodes_stop_together_without_waiting_for_each_other():
+def test_nodes_stop_within_two_seconds():
     with Nodes() as nodes:
         nodes.wait_linked([1, 2, 3])
         begin = time.monotonic()
@@ -193,7 +196,7 @@ def test_nodes_stop_together_without_waiting_for_each_other():
             nodes.cluster[node].check_log()
             nodes.cluster[node].process = None
         took = time.monotonic() - begin
-        assert took < STOP_S, "they took %.1f s" % took
+        assert took < 2.5, "they took %.1f s" % took
 
 
 def test_configuration_that_cannot_work_ends_the_start():

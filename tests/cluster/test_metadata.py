@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import cases  # noqa: E402
 from client import NONE, NOT_LEADER, TOPIC_EXISTS, UNKNOWN_TOPIC, batch, wait_for  # noqa: E402
-from cluster import STOP_S, Cluster  # noqa: E402
+from cluster import Cluster  # noqa: E402
 
 TIMED_OUT, INVALID_ASSIGNMENT, NOT_REGISTERED = 7, 39, 102
 FAST_FENCE = {"broker.session.timeout.ms": 1500}
@@ -141,6 +141,7 @@ def test_the_metadata_leader_is_paused():
         cluster.resume(leader)
         wait_topics(cluster, {"without%d" % node for node in cluster if node != leader})
         create(cluster, leader, "after")
+        assert seconds < 4, "created after %.2f s" % seconds
         print("another leader and 2 topics after %.2f s" % seconds)
 
 
@@ -345,7 +346,7 @@ def test_a_broker_is_unregistered():
             assert client.call("UnregisterBroker", 0, brokerId=gone)["errorCode"] == NONE
         cluster.wait_brokers(2, nodes=others)
         for partition in range(6):
-            assert cluster.wait_leader("t", partition, nodes=others) != gone
+            assert cluster.wait_leader("t", partition, nodes=others, timeout_s=10) != gone
         cluster.restart(gone)
         cluster.wait_brokers(3, nodes=(1, 2, 3))
 
@@ -358,7 +359,7 @@ def test_who_stops_is_not_told_of_any_more():
             begun = time.monotonic()
             cluster.stop(stopping)
             seconds = time.monotonic() - begun
-            assert seconds < STOP_S, "stopped after %.2f s" % seconds
+            assert seconds < 2, "stopped after %.2f s" % seconds
             others = [node for node in cluster if node != stopping]
             for node in others:
                 assert cluster.brokers(node) == others, (node, cluster.brokers(node))
@@ -374,7 +375,7 @@ def test_a_stop_that_nobody_hears_of():
         cluster.kill(3)
         begun = time.monotonic()
         cluster.stop(1)
-        assert time.monotonic() - begun < STOP_S
+        assert time.monotonic() - begun < 2, "a stop takes two seconds at most"
 
 
 def test_a_stop_hands_over_first():
@@ -384,8 +385,8 @@ def test_a_stop_hands_over_first():
         leader = controller(cluster)
         begun = time.monotonic()
         cluster.stop(leader)
-        assert time.monotonic() - begun < STOP_S
-        cluster.wait_led("t", 6)
+        assert time.monotonic() - begun < 2, "a stop takes two seconds at most"
+        cluster.wait_led("t", 6, 5)
         assert controller(cluster) != leader
         print("stopped and led again after %.2f s" % (time.monotonic() - begun))
 

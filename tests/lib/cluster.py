@@ -29,9 +29,6 @@ from client import LOST, Client, wait_for
 from ottla import Broker, free_port
 
 NO_LEADER = -1
-# A stop takes two seconds at most, but for what else keeps the machine busy; one that waits for
-# somebody would take nine (broker.session.timeout.ms) and more.
-STOP_S = 8
 
 
 def new_cluster_id():
