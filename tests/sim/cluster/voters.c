@@ -6,10 +6,8 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "broker/controller/controller.h"
 #include "broker/group/group.h"
 #include "broker/group/replicas.h"
@@ -19,6 +17,7 @@
 #include "messages/errors.h"
 #include "messages/remove_raft_voter.h"
 #include "tests/sim/cluster/clients.h"
+#include "tests/sim/cluster/growing.h"
 #include "tests/sim/cluster/node.h"
 #include "tests/sim/cluster/settings.h"
 #include "tests/sim/cluster/world.h"
@@ -39,9 +38,7 @@ struct voter_entry {
     uint64_t term;
 };
 
-static struct voter_entry *voter_entries;
-static size_t voter_entry_count;
-static size_t voter_entry_capacity;
+static struct growing voter_entries = {.item_bytes = sizeof(struct voter_entry)};
 static bool proposes[NODES_MAX + 1]; /* its next command is one */
 
 /* ---- What the nodes know ------------------------------------------------------------------- */
@@ -141,9 +138,9 @@ static bool may_apply(const struct sim_node *node, const struct voter_entry *ent
 /* A change of voters that is in somebody's log and not applied there may still come to be. */
 static bool is_under_way(void)
 {
-    for (size_t i = 0; i < voter_entry_count; i++) {
+    for (size_t i = 0; i < voter_entries.count; i++) {
         for (int k = 0; k < cluster.count; k++) {
-            if (may_apply(&cluster.nodes[k], &voter_entries[i])) {
+            if (may_apply(&cluster.nodes[k], growing_at(&voter_entries, i))) {
                 return true;
             }
         }
@@ -195,10 +192,7 @@ static struct {
 
 void voters_start(void)
 {
-    free(voter_entries);
-    voter_entries = NULL;
-    voter_entry_count = 0;
-    voter_entry_capacity = 0;
+    growing_forget(&voter_entries);
     memset(proposes, 0, sizeof proposes);
     was_recorded = false;
     memset(&latest, 0, sizeof latest);
@@ -299,13 +293,8 @@ void voters_proposed(const struct group *group)
         return;
     }
     *is_change = false;
-    if (voter_entry_count == voter_entry_capacity) {
-        voter_entry_capacity = voter_entry_capacity * 2 + 16;
-        voter_entries =
-            memory_resize(voter_entries, voter_entry_capacity, sizeof *voter_entries);
-    }
-    voter_entries[voter_entry_count++] =
-        (struct voter_entry){raft_last_index(group->raft), raft_term(group->raft)};
+    struct voter_entry *entry = growing_add(&voter_entries);
+    *entry = (struct voter_entry){raft_last_index(group->raft), raft_term(group->raft)};
 }
 
 /* ---- Changes ------------------------------------------------------------------------------- */
