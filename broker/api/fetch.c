@@ -185,9 +185,9 @@ static void partition_moved(struct watch *watch)
     struct fetch_part *part = container_of(watch, struct fetch_part, watch);
     struct fetch *fetch = part->fetch;
     struct shard *home = fetch->request->home;
-    int here = (int)(part->part.group_id % (unsigned)home->broker->shard_count);
-    struct fetch_leg *leg = &fetch->legs[here];
-    if (here == home->number) {
+    struct shard *here = broker_shard_of(home->broker, part->part.group_id);
+    struct fetch_leg *leg = &fetch->legs[here->number];
+    if (here == home) {
         shard_defer(home, &fetch->wake);
         return;
     }
@@ -437,7 +437,6 @@ static void begin_new_session(struct fetch *fetch)
 static struct shard *shard_of_all(const struct fetch *fetch)
 {
     struct shard *home = fetch->request->home;
-    struct broker *broker = home->broker;
     struct shard *all = NULL;
     for (int32_t i = 0; i < fetch->part_count; i++) {
         const struct fetch_part *part = &fetch->parts[i];
@@ -445,7 +444,7 @@ static struct shard *shard_of_all(const struct fetch *fetch)
             return home;
         }
         uint64_t group = topic_image_group(part->topic, part->asked.partition)->id;
-        struct shard *shard = &broker->shards[group % (unsigned)broker->shard_count];
+        struct shard *shard = broker_shard_of(home->broker, group);
         if (all != NULL && shard != all) {
             return home;
         }

@@ -98,7 +98,7 @@ void group_call(struct request *request, struct view group_id)
     group->call = (struct coordinator_call){.arena = &request->arena, .answered = answered};
     group->partition = offsets_partition_for(group_id, topic->partition_count);
     group->partition_group = topic_image_group(topic, group->partition)->id;
-    group->shard = &broker->shards[group->partition_group % (unsigned)broker->shard_count];
+    group->shard = broker_shard_of(broker, group->partition_group);
     request->state = group;
     if (group->shard == request->home) {
         arrived(request->home, &request->mail);

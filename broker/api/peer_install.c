@@ -20,12 +20,6 @@ struct install_state {
     struct shard *shard;         /* of the group */
 };
 
-static struct shard *shard_of(const struct request *request, int64_t group)
-{
-    struct broker *broker = request->home->broker;
-    return &broker->shards[(uint64_t)group % (unsigned)broker->shard_count];
-}
-
 static void answer_install(struct install_state *state, int16_t error)
 {
     struct peer_install_response response = {.error_code = error};
@@ -102,7 +96,8 @@ void peer_install_handle(struct request *request)
         answer_install(state, KAFKA_INVALID_REQUEST);
         return;
     }
-    request_send(request, shard_of(request, wire->group), install_arrived);
+    request_send(request, broker_shard_of(request->home->broker, (uint64_t)wire->group),
+                 install_arrived);
 }
 
 /* Reads at no more than the leader's rate; *wait_ms is above 0 when it is too early. */
@@ -141,5 +136,6 @@ void peer_read_handle(struct request *request)
 {
     const struct peer_read_request *wire = request->message;
     assert(request->connection->peer != NULL);
-    request_send(request, shard_of(request, wire->group), read_arrived);
+    request_send(request, broker_shard_of(request->home->broker, (uint64_t)wire->group),
+                 read_arrived);
 }

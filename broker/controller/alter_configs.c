@@ -14,13 +14,6 @@
 #define PLAIN alter_configs_request_alter_configs_resource
 #define PLAIN_RESULT alter_configs_response_alter_configs_resource_response
 
-struct resource {
-    struct view name;
-    const struct config_wish *wishes;
-    int32_t wish_count;
-    int8_t type;
-};
-
 struct alterer {
     struct command command;
     const struct incremental_alter_configs_request *request;

@@ -124,13 +124,12 @@ static void told(struct shard *shard, struct mail *mail)
 
 void unread_tell(struct shard *from, uint64_t group, enum status status)
 {
-    struct broker *broker = from->broker;
     struct unread_mail *unread = memory_new_zero(1, sizeof *unread);
     assert(status != STATUS_OK);
     unread->group = group;
     unread->status = status;
     unread->mail.run = told;
-    shard_post(&broker->shards[group % (unsigned)broker->shard_count], &unread->mail);
+    shard_post(broker_shard_of(from->broker, group), &unread->mail);
 }
 
 void unread_metadata(struct group *group, enum status status)

@@ -80,6 +80,12 @@ struct broker {
  * when it could not start; then one line in the log says why. */
 int broker_run(const struct config *config);
 
+/* Where the partition group lives. */
+static inline struct shard *broker_shard_of(const struct broker *broker, uint64_t group)
+{
+    return &broker->shards[group % (unsigned)broker->shard_count];
+}
+
 /* A broker that is not open yet. With `threaded` false it starts no thread: who owns it runs its
  * shards, journal and log writer (simulation). The configuration must outlive it. */
 struct broker *broker_new(const struct config *config, bool threaded);
